@@ -7,7 +7,11 @@ from dataclasses import asdict
 import pytest
 
 from dralloc.objects.errors import DrallocError
-from dralloc.objects.features import ALL_FEATURES, Features
+from dralloc.objects.features import (
+    ALL_FEATURES,
+    GATES,
+    Features,
+)
 
 ON = {
     "1.34": {"AdminAccess", "PrioritizedList"},
@@ -22,7 +26,7 @@ ON = {
         "ExtendedResource",
     },
 }
-ON["1.37"] = ON["1.36"] | {"DeviceTaintRules"}
+ON["1.37"] = ON["1.36"] | {"DeviceTaintRules", "FractionalCapacityRange"}
 
 
 @pytest.mark.parametrize("version", ON)
@@ -64,3 +68,16 @@ def test_switches_take_the_names_of_the_api_server() -> None:
     ) == (True, True, False)
     with pytest.raises(DrallocError, match="unknown feature 'Nonsense'"):
         ALL_FEATURES.switched({"Nonsense": True})
+
+
+def test_every_switch_is_a_gate_with_a_proposal_and_a_history() -> None:
+    assert set(GATES) == set(Features.names())
+    for gate in GATES.values():
+        since = [stage.since for stage in gate.stages]
+        assert since == sorted(set(since))
+        assert gate.kep > 4000
+        # Nothing goes back: what is on by default stays so.
+        on = [stage.on for stage in gate.stages]
+        assert on == sorted(on)
+        switched = ALL_FEATURES.switched({gate.upstream: False})
+        assert sum(asdict(switched).values()) == len(GATES) - 1

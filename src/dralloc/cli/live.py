@@ -18,7 +18,6 @@ from io import BytesIO
 from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any
-from uuid import uuid4
 
 import typer
 
@@ -419,7 +418,7 @@ def _run(  # noqa: PLR0913 - what the command was told
 ) -> ApplyRun:
     from dralloc.live.apply import ApplyRun, WriteJournal
     from dralloc.live.apply.choice import fence_for
-    from dralloc.live.apply.fence import fence_of
+    from dralloc.live.apply.fence import fence_of, may_write, new_run
     from dralloc.live.snapshot import LiveObjects, served, take_snapshot
 
     if again and not file.unfinished:
@@ -431,7 +430,7 @@ def _run(  # noqa: PLR0913 - what the command was told
     objects = LiveObjects(
         server.wire, served(server), dry=dry is not DryRun.NONE
     )
-    name = file.run if again else uuid4().hex[:12]
+    name = new_run("", live.timeout)
     return ApplyRun(
         objects=objects,
         source=lambda: take_snapshot(server, untrimmed=True),
@@ -440,11 +439,12 @@ def _run(  # noqa: PLR0913 - what the command was told
         settle=0 if objects.dry else live.settle,
         probe=live.probe_of(objects),
         watch=live.watch,
-        fence=fence_of(file, objects)
+        fence=fence_of(file, objects, name)
         if again
         else fence_for(live.fence_of(objects), objects, name).fence,
         name=name,
         journal=WriteJournal() if objects.dry else file,
+        may_go_on=lambda: may_write(name),
     )
 
 
@@ -593,6 +593,7 @@ def batch_command(  # noqa: PLR0913 - one parameter per option
             settle=live.settle,
             probe=live.probe_of(objects),
             watch=live.watch,
+            timeout=live.timeout,
         )
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: queue.stop())

@@ -304,7 +304,7 @@ DOCUMENTS: Final = {
     "headroom": ("ask.whatif.document", "HeadroomDocument"),
     "partition-layout": ("ask.whatif.document", "PartitionLayoutDocument"),
     "preempt": ("ask.whatif.document", "PreemptionDocument"),
-    "stranded": ("ask.stranded.measure", "StrandingDocument"),
+    "stranded": ("ask.stranded", "StrandingDocument"),
     "validate": ("lint.validate", "ValidationDocument"),
 }
 """By command the module and the name of the document that it prints as JSON."""

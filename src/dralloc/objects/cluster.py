@@ -40,6 +40,7 @@ from dralloc.objects.assembly import (
 )
 from dralloc.objects.choices import Include, several
 from dralloc.objects.errors import DrallocError, Finding, InputError
+from dralloc.objects.features import Features
 from dralloc.objects.limits import LIMITS, Limits
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Line, Part, Table
@@ -246,6 +247,43 @@ class Cluster(Answer):
             return replace(self, pods=pods)
         return replace(self, pods=pods, suspended=())._with_pods(suspended)
 
+    def with_gates(self, features: Features) -> Cluster:
+        """Return the cluster as controllers and an API server with these gates would have made it.
+
+        With ``WorkloadResourceClaims`` off, each pod has claims of its own where its PodGroup has one for all. With
+        ``TaintTolerationComparisonOperators`` off, tolerations that compare numbers are none.
+        """
+        cluster = self
+        if not features.TaintTolerationComparisonOperators:
+            pods = tuple(map(_without_comparisons, self.pods))
+            cluster = replace(self, pods=pods)
+        if not features.WorkloadResourceClaims and self.group_claims:
+            cluster = cluster._with_own_claims()
+        return cluster
+
+    def _with_own_claims(self) -> Cluster:
+        """Return the cluster in which no claim is a PodGroup's."""
+        sharing = {pod for pod, _ in self.group_claims}
+        of_groups = {claim for _, claim in self.group_claims} & self.made
+        groups = {
+            key: changed(group, spec=changed(group.spec, resource_claims=()))
+            for key, group in self.pod_groups.items()
+        }
+        rest = replace(
+            self,
+            claims=tuple(
+                claim for claim in self.claims if claim.key not in of_groups
+            ),
+            pods=tuple(pod for pod in self.pods if pod.key not in sharing),
+            pod_groups=groups,
+            made=self.made - of_groups,
+            group_claims={},
+        )
+        completed = rest._with_pods(
+            pod for pod in self.pods if pod.key in sharing
+        )
+        return replace(completed, pods=self.pods)
+
     def _with_pods(self, pods: Iterable[Pod]) -> Cluster:
         """Return the cluster with more pods, and the claims that they need."""
         added_pods = tuple(pods)
@@ -410,6 +448,18 @@ def _ungated(pod: Pod) -> Pod:
         if pod.spec.scheduling_gates
         else pod
     )
+
+
+def _without_comparisons(pod: Pod) -> Pod:
+    """Return the pod without tolerations that compare numbers (KEP-5471)."""
+    tolerations = tuple(
+        toleration
+        for toleration in pod.spec.tolerations
+        if toleration.operator not in ("Gt", "Lt")
+    )
+    if len(tolerations) == len(pod.spec.tolerations):
+        return pod
+    return changed(pod, spec=changed(pod.spec, tolerations=tolerations))
 
 
 def _skipped_notice(skipped: Mapping[str, int]) -> Iterator[Finding]:

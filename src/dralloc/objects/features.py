@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Final
+from enum import StrEnum
+from typing import Final, NamedTuple
 
 from dralloc.objects.errors import DrallocError
 
-__all__ = ["ALL_FEATURES", "NEWEST_MINOR", "Features", "minor_version"]
+__all__ = [
+    "ALL_FEATURES",
+    "GATES",
+    "KNOWN_VERSIONS",
+    "NEWEST_MINOR",
+    "Features",
+    "Gate",
+    "GateStage",
+    "Maturity",
+    "minor_version",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +45,10 @@ class Features:
     ``DeviceCompatibilityGroups``: devices that declare such groups are left alone, and others beside them (KEP-5963).
     ``CompositePodGroup``: PodGroups have no parents (KEP-6012).
     ``NodeAllocatableResources``: devices take nothing of CPU, memory and other resources of their node (KEP-5517).
+    ``WorkloadResourceClaims``: each pod of a PodGroup has claims of its own, whatever the group's are (KEP-5729).
+    ``FractionalCapacityRange``: steps of a capacity's range are counted in whole units only, also where the range is in
+    fractions (KEP-5075).
+    ``TaintTolerationComparisonOperators``: tolerations with ``Gt`` and ``Lt`` tolerate nothing (KEP-5471).
 
     Examples
     --------
@@ -59,6 +74,9 @@ class Features:
     DeviceCompatibilityGroups: bool = True
     NodeAllocatableResources: bool = True
     CompositePodGroup: bool = True
+    WorkloadResourceClaims: bool = True
+    FractionalCapacityRange: bool = True
+    TaintTolerationComparisonOperators: bool = True
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -77,12 +95,7 @@ class Features:
             The version is not known.
         """
         minor = minor_version(version)
-        return cls(
-            **{
-                name: _ON_SINCE.get(name, minor + 1) <= minor
-                for name in cls.names()
-            }
-        )
+        return cls(**{name: GATES[name].is_on(minor) for name in cls.names()})
 
     def switched(self, switches: Mapping[str, bool]) -> Features:
         """Return a copy with some features switched; a name may carry upstream's ``DRA`` prefix.
@@ -130,20 +143,150 @@ _OTHER_NAMES: Final = {
 
 _MINORS: Final = {f"1.{minor}": minor for minor in range(34, 38)}
 
+KNOWN_VERSIONS: Final = tuple(_MINORS)
+"""The versions of Kubernetes whose defaults are known."""
+
 NEWEST_MINOR: Final = max(_MINORS.values())
 """The second number of the newest version that is known."""
 
-_ON_SINCE: Final = {
-    "AdminAccess": 34,
-    "PrioritizedList": 34,
-    "PartitionableDevices": 36,
-    "DeviceTaints": 36,
-    "DeviceTaintRules": 37,
-    "DeviceBindingAndStatus": 36,
-    "ConsumableCapacity": 36,
-    "ExtendedResource": 36,
+
+# ----------------------------------------------------------------------------
+# What became of each gate from release to release. Sources:
+# ``pkg/features/kube_features.go`` of Kubernetes 1.36 and of kube-scheduler 1.37, which
+# have all earlier stages, too; ``kep.yaml`` of kubernetes/enhancements for what is
+# planned.
+
+
+class Maturity(StrEnum):
+    """How far upstream has come with a gate."""
+
+    ALPHA = "alpha"
+    BETA = "beta"
+    STABLE = "stable"
+
+
+class GateStage(NamedTuple):
+    """A stage of a gate: since which minor version, and whether it is on by default then."""
+
+    since: int
+    maturity: Maturity
+    on: bool
+
+
+class Gate(NamedTuple):
+    """One of upstream's feature gates.
+
+    Parameters
+    ----------
+    upstream
+        Its name in Kubernetes.
+    kep
+        The number of the enhancement proposal behind it.
+    stages
+        Oldest first; none as long as no release has it.
+    planned
+        What its proposal plans next, if it does.
+    """
+
+    upstream: str
+    kep: int
+    stages: tuple[GateStage, ...] = ()
+    planned: str = ""
+
+    def stage_in(self, minor: int) -> GateStage | None:
+        """Return the stage in a minor version; None if the version does not have the gate."""
+        reached = [stage for stage in self.stages if stage.since <= minor]
+        return reached[-1] if reached else None
+
+    def is_on(self, minor: int) -> bool:
+        """Return whether it is on by default in a minor version."""
+        stage = self.stage_in(minor)
+        return stage is not None and stage.on
+
+
+def _alpha(since: int) -> GateStage:
+    return GateStage(since, Maturity.ALPHA, on=False)
+
+
+def _beta(since: int, *, on: bool = True) -> GateStage:
+    return GateStage(since, Maturity.BETA, on)
+
+
+def _stable(since: int) -> GateStage:
+    return GateStage(since, Maturity.STABLE, on=True)
+
+
+GATES: Final[Mapping[str, Gate]] = {
+    "AdminAccess": Gate(
+        "DRAAdminAccess", 5018, (_alpha(32), _beta(34), _stable(36))
+    ),
+    "PrioritizedList": Gate(
+        "DRAPrioritizedList", 4816, (_alpha(33), _beta(34), _stable(36))
+    ),
+    "PartitionableDevices": Gate(
+        "DRAPartitionableDevices", 4815, (_alpha(33), _beta(36))
+    ),
+    "DeviceTaints": Gate(
+        "DRADeviceTaints", 5055, (_alpha(33), _beta(36), _stable(37))
+    ),
+    "DeviceTaintRules": Gate(
+        "DRADeviceTaintRules",
+        5055,
+        (_alpha(35), _beta(36, on=False), _stable(37)),
+    ),
+    "DeviceBindingAndStatus": Gate(
+        "DRADeviceBindingConditions", 5007, (_alpha(34), _beta(36))
+    ),
+    "ConsumableCapacity": Gate(
+        "DRAConsumableCapacity",
+        5075,
+        (_alpha(34), _beta(36)),
+        planned="stable in 1.38",
+    ),
+    "ListTypeAttributes": Gate("DRAListTypeAttributes", 5491, (_alpha(36),)),
+    "ExtendedResource": Gate(
+        "DRAExtendedResource", 5004, (_alpha(34), _beta(36), _stable(37))
+    ),
+    "SharedConsumableCapacity": Gate(
+        "DRASharedConsumableCapacity",
+        5941,
+        planned="alpha was planned for 1.37, which does not have it",
+    ),
+    "GenericWorkload": Gate(
+        "GenericWorkload", 4671, (_alpha(35), _beta(37, on=False))
+    ),
+    "TopologyAwareWorkloadScheduling": Gate(
+        "TopologyAwareWorkloadScheduling", 5732, (_alpha(36),)
+    ),
+    "DerivedAttributes": Gate(
+        "DRADerivedAttributes", 6080, (_alpha(37),), planned="beta in 1.38"
+    ),
+    "DeviceCompatibilityGroups": Gate(
+        "DRADeviceCompatibilityGroups",
+        5963,
+        (_alpha(37),),
+        planned="beta in 1.38",
+    ),
+    "NodeAllocatableResources": Gate(
+        "DRANodeAllocatableResources",
+        5517,
+        (_alpha(36),),
+        planned="beta in 1.38",
+    ),
+    "CompositePodGroup": Gate(
+        "CompositePodGroup", 6012, (_alpha(37),), planned="beta in 1.38"
+    ),
+    "WorkloadResourceClaims": Gate(
+        "DRAWorkloadResourceClaims", 5729, (_alpha(36), _beta(37, on=False))
+    ),
+    "FractionalCapacityRange": Gate(
+        "DRAFractionalCapacityRange", 5075, (_beta(37),)
+    ),
+    "TaintTolerationComparisonOperators": Gate(
+        "TaintTolerationComparisonOperators", 5471, (_alpha(35),)
+    ),
 }
-"""The first minor version in which a gate is on by default; absent as long as there is none."""
+"""The gates by their names here: one for each field of `Features`."""
 
 ALL_FEATURES: Final = Features()
 """Everything on: the default."""

@@ -324,6 +324,75 @@ def test_pods_share_the_claim_of_their_group() -> None:
     ] == [("scheduling.k8s.io", "podgroups", "group", "uid-group")]
 
 
+def test_without_the_gate_each_pod_of_a_group_has_a_claim_of_its_own() -> None:
+    """With DRAWorkloadResourceClaims off a template is the pod's, whatever the group says (KEP-5729)."""
+    entry = {"name": "gpu", "resourceClaimTemplateName": "gpu"}
+    template = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "gpu", "namespace": "default"},
+        "spec": {"spec": claim("", request())["spec"]},
+    }
+    pods = [member(name) for name in "pq"]
+    for one in pods:
+        one["metadata"]["uid"] = one["metadata"]["name"]
+        one["spec"] = {
+            "schedulingGroup": {"podGroupName": "group"},
+            "resourceClaims": [entry],
+        }
+    shared = group(schedulingPolicy={"basic": {}}, resourceClaims=[entry])
+    given = cluster(
+        node(),
+        device_class(),
+        resource_slice(gpus(1)),
+        template,
+        pods,
+        shared,
+    )
+    off = ALL_FEATURES.switched({"DRAWorkloadResourceClaims": False})
+    together, apart = (
+        compile_cluster(given),
+        compile_cluster(given, features=off),
+    )
+    assert len(first_fit(together.problem).placements) == 2
+    assert len(first_fit(apart.problem).placements) == 1
+    assert [pod.key for pod in apart.cluster.pods] == [
+        pod.key for pod in given.pods
+    ]
+    (written,) = allocated_claims(apart, first_fit(apart.problem))
+    assert written.status.reserved_for[0].resource == "pods"
+    # A claim that is named stays what it is, but reserved for its pod.
+    named = compile_cluster(cluster(sharing("pq")), features=off)
+    (written,) = allocated_claims(named, first_fit(named.problem))
+    assert {user.resource for user in written.status.reserved_for} == {"pods"}
+
+
+def test_without_the_gate_no_toleration_compares_numbers() -> None:
+    """With TaintTolerationComparisonOperators off, ``Lt`` tolerates nothing (KEP-5471)."""
+    tainted = node()
+    taint = {"key": "age", "value": "3", "effect": "NoSchedule"}
+    tainted["spec"] = {"taints": [taint]}
+    toleration = {"key": "age", "operator": "Lt", "value": "5"}
+    given = cluster(
+        tainted,
+        device_class(),
+        resource_slice(gpus(1)),
+        claim("c", request()),
+        {
+            **member("p"),
+            "spec": {
+                "tolerations": [toleration],
+                "resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}],
+            },
+        },
+    )
+    off = ALL_FEATURES.switched({"TaintTolerationComparisonOperators": False})
+    assert len(first_fit(compile_cluster(given).problem).placements) == 1
+    assert not first_fit(
+        compile_cluster(given, features=off).problem
+    ).placements
+
+
 def sharing(names: Iterable[str], count: int = 1) -> list[Json]:
     """A group whose pods use its claim ``shared``, which others can name, too."""
     entry = {"name": "gpu", "resourceClaimName": "shared"}

@@ -13,6 +13,7 @@ from dralloc.objects.api import (
     CapacityRequestPolicy,
     CapacityRequestPolicyRange,
 )
+from dralloc.objects.features import ALL_FEATURES
 from dralloc.objects.quantity import NANOS, Quantity, parse_quantity
 
 
@@ -137,3 +138,33 @@ def test_rounding_gives_the_smallest_step_that_covers_the_request(
     value = amount.nanos // NANOS
     assert value >= requested
     assert value == next(one for one in count(lowest, step) if one >= requested)
+
+
+FRACTIONS = [
+    ("up to the next step", "600m", in_range("500m", step="250m"), "750m"),
+    ("a step is kept", "1", in_range("500m", step="250m"), "1"),
+    ("a whole minimum", "1100m", in_range("1", step="500m"), "1500m"),
+    ("above the maximum", "4", in_range("500m", "3", "250m"), None),
+    ("finer than a thousandth", "600100u", in_range("500m", step="250m"), None),
+    ("steps of whole units", "1500m", in_range("1", step="2"), "3"),
+]
+
+
+@pytest.mark.parametrize(
+    ("requested", "policy", "taken"),
+    [case[1:] for case in FRACTIONS],
+    ids=[case[0] for case in FRACTIONS],
+)
+def test_ranges_in_fractions_are_counted_in_thousandths(
+    requested: str, policy: CapacityRequestPolicy, taken: str | None
+) -> None:
+    amount = amount_taken(q(requested), q("80"), policy)
+    assert (None if amount is None else str(amount)) == taken
+
+
+def test_without_the_gate_steps_are_whole_units() -> None:
+    features = ALL_FEATURES.switched({"DRAFractionalCapacityRange": False})
+    policy = in_range("500m", step="250m")
+    # As up to 1.36: 500m and 250m count as 1, and 600m is rounded up to 1.
+    amount = amount_taken(q("600m"), q("80"), policy, features)
+    assert str(amount) == "1"

@@ -12,8 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dralloc.cli import app
-from dralloc.lint.conformance import read_lines, run_scheduler
-from dralloc.lint.conformance.scheduler import _Replay
+from dralloc.lint.conformance import _Replay, read_lines, run_scheduler
 
 OWN = Path(__file__).resolve().parents[2] / "data" / "scheduler_runs"
 

@@ -34,7 +34,7 @@ class This:
 
 @lru_cache(maxsize=4096)
 def viewed(text: bytes, selection: Selection) -> LiveView:
-    return LiveView.of(orjson.loads(text), selection, "")
+    return LiveView.of(orjson.loads(text), selection, lambda _run: False)
 
 
 @lru_cache(maxsize=4096)
@@ -48,6 +48,12 @@ def judged(mode: Mode, this: This, units: bytes) -> tuple[str, ...]:
     return tuple(Question(mode).broken_rules(this.cluster, found))
 
 
+@lru_cache(maxsize=16384)
+def judged_by_pods(mode: Mode, this: This, units: bytes) -> tuple[str, ...]:
+    found = [WriteUnit.of(one) for one in orjson.loads(units)]
+    return tuple(Question(mode).broken_by_pods(this.cluster, found))
+
+
 class RememberedQuestion(Question):
     """A question whose answers are remembered."""
 
@@ -57,13 +63,16 @@ class RememberedQuestion(Question):
     def broken_rules(
         self, cluster: Cluster, units: Iterable[WriteUnit]
     ) -> list[str]:
-        return list(
-            judged(
-                self.mode,
-                This(cluster),
-                orjson.dumps([timeless(one.to_dict()) for one in units]),
-            )
-        )
+        return list(judged(self.mode, This(cluster), text_of(units)))
+
+    def broken_by_pods(
+        self, cluster: Cluster, units: Iterable[WriteUnit]
+    ) -> list[str]:
+        return list(judged_by_pods(self.mode, This(cluster), text_of(units)))
+
+
+def text_of(units: Iterable[WriteUnit]) -> bytes:
+    return orjson.dumps([timeless(one.to_dict()) for one in units])
 
 
 class RememberedRun(ApplyRun):
@@ -73,7 +82,7 @@ class RememberedRun(ApplyRun):
         bare = [
             unversioned(one)
             for each in self.source()
-            if (one := without_fence(each, self.name)) is not None
+            if (one := without_fence(each, self._is_aside)) is not None
         ]
         return viewed(orjson.dumps(bare), selection)
 

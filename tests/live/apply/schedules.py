@@ -1,24 +1,24 @@
-"""What can happen to a run: it is killed, refused, not answered; others allocate, delete, publish, apply meanwhile."""
+"""What can happen to a run: it is killed, refused, not answered; others allocate, delete, publish, apply meanwhile.
+
+The scheduler beside it has what was found on real ones: it hears of things late, takes unused allocations back, and in
+some releases is kept away by no DeviceTaintRule, and dies of one.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
-from dralloc.live.apply import (
-    ApplyRun,
-    NodeTaintFence,
-    TaintRuleFence,
-    WriteJournal,
-)
-from dralloc.live.apply.fence import run_of
+from dralloc.live.apply import ApplyOutcome, ApplyRun, WriteJournal
+from dralloc.live.apply.choice import SchedulerProbe, fence_for
+from dralloc.live.apply.fence import fence_of, run_of
 from dralloc.live.apply.units import FINALIZER, JournalStep
 from dralloc.live.snapshot import Refused, Unanswered, Wire
-from dralloc.objects.choices import Mode
+from dralloc.objects.choices import FenceKind, Mode
 from dralloc.objects.errors import ApplyError, SnapshotError
 from live.apply.remembered import RememberedQuestion, RememberedRun
 from live.apply.runs import gated, run_on
@@ -37,7 +37,12 @@ from wire import (
 
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
 NAMES = "abcd"
+LONG_AGO = "-20200101t000000z"
+"""The end of the name of a run whose time is over."""
+RULES_ON = "DRADeviceTaintRules=true"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+UNDOING = (JournalStep.RETRACT, JournalStep.LIFT, JournalStep.END)
+"""What is done although it cannot be noted."""
 
 
 class Killed(BaseException):
@@ -57,6 +62,8 @@ class Client:
     host: str = "http://simulated"
     steps: int = 0
     dead: bool = False
+    outage: int = 0
+    full: bool = False
 
     def send(
         self,
@@ -65,7 +72,7 @@ class Client:
         query: Mapping[str, str] | None = None,
         body: Json | None = None,
     ) -> Json:
-        if _is_discovery(path):
+        if path == "/version" or _is_discovery(path):
             return self.server.send(method, path, query, body)
         self.step()
         answer = self.server.send(method, path, query, body)
@@ -85,6 +92,9 @@ class Client:
             raise Killed
         self.steps += 1
         self.agenda.get(self.steps - 1, lambda: None)()
+        if self.outage:
+            self.outage -= 1
+            raise SnapshotError("cannot be reached")
 
     def kill(self) -> None:
         self.dead = True
@@ -104,13 +114,25 @@ class Journalled(WriteJournal):
         """Kill the process that has it now."""
         self.client.kill()
 
+    def fill(self) -> None:
+        """From now on the disk is full, until another process begins."""
+        self.client.full = True
+
+    def cut_off(self) -> None:
+        """The server is away, for longer than a request is repeated."""
+        self.client.outage = 9
+
     def add(self, step: JournalStep, **about: Any) -> None:
         self._step()
-        super().add(step, **about)
+        if not self.client.full:
+            super().add(step, **about)
+        elif step not in UNDOING:
+            raise ApplyError("cannot be written: No space left on device")
         self._step()
 
     def _step(self) -> None:
-        with suppress(Refused, Unanswered):  # only a server refuses
+        # Only a server refuses, or is away.
+        with suppress(Refused, Unanswered, SnapshotError):
             self.client.step()
 
 
@@ -138,6 +160,8 @@ class Scheduler:
         Whether DeviceTaintRules count; in 1.36.0 to 1.36.2 they do not.
     deallocated
         The pods for which it took claims back.
+    has_crashed
+        Whether it panicked, as one does that does not know rules: when slices change while there is a rule.
     """
 
     server: Simulated
@@ -145,9 +169,11 @@ class Scheduler:
     seen: dict[str, list[Json]] = field(default_factory=dict)
     begun: list[tuple[Json, Json]] = field(default_factory=list)
     deallocated: list[str] = field(default_factory=list)
+    has_crashed: bool = False
 
     def look(self) -> None:
         """Hear of everything that happened."""
+        slices_before = self.seen.get("resourceslices")
         plurals = (
             "resourceclaims",
             "resourceslices",
@@ -156,6 +182,9 @@ class Scheduler:
             "pods",
         )
         self.seen = {plural: self.server.of(plural) for plural in plurals}
+        has_new_slices = self.seen["resourceslices"] != slices_before
+        if self.seen["devicetaintrules"] and has_new_slices:
+            self.has_crashed |= not self.knows_rules
 
     @property
     def claims(self) -> dict[str, Json]:
@@ -457,27 +486,55 @@ def gang() -> list[Json]:
     )
 
 
+def scheduler_pod(tag: str, *flags: str) -> Json:
+    """kube-scheduler as kubeadm runs it."""
+    found = pod("kube-scheduler-a")
+    found["metadata"]["namespace"] = "kube-system"
+    container = {
+        "name": "c",
+        "image": f"images.example:5000/kube-scheduler:{tag}",
+        "command": ["kube-scheduler", *flags],
+    }
+    return {**found, "spec": {"containers": [container], "nodeName": "master"}}
+
+
 @dataclass(frozen=True)
 class Setting:
-    """What a world begins with."""
+    """What a world begins with.
+
+    Parameters
+    ----------
+    gang
+        Whether the pods are a group that runs whole or not.
+    mode
+        How is planned.
+    node_taints
+        Whether the server serves no DeviceTaintRules, so that nodes are tainted.
+    knows_rules
+        Whether the scheduler honours them; a run must see that it does not.
+    lag
+        How many waits of a run pass before the scheduler hears of anything.
+    """
 
     gang: bool = False
     mode: Mode = Mode.FIRST_FIT
     node_taints: bool = False
     knows_rules: bool = True
+    lag: int = 0
 
     def world(self) -> World:
-        return World(_begun(self.gang, self.node_taints).copy(), self)
+        return World(_begun(self).copy(), self)
 
 
 @cache
-def _begun(is_gang: bool, without_rules: bool) -> Simulated:
+def _begun(setting: Setting) -> Simulated:
     server = Simulated(
-        without=frozenset({"devicetaintrules"} if without_rules else ())
+        without=frozenset({"devicetaintrules"} if setting.node_taints else ())
     )
-    server.add(
-        *(gang() if is_gang else crowd(2, gated("p", "a", "b"), pod("q", "c")))
-    )
+    if not setting.knows_rules:
+        server.add(scheduler_pod("v1.36.2", "--feature-gates=" + RULES_ON))
+    pods = gated("p", "a", "b"), pod("q", "c")
+    server.add(*(gang() if setting.gang else crowd(2, *pods)))
     return server
 
 
@@ -492,6 +549,8 @@ class World:
     deleted: set[str] = field(default_factory=set)
     cordoned: set[str] = field(default_factory=set)
     runs: int = 0
+    pauses: int = 0
+    misplaced: list[str] = field(default_factory=list)
     released_by_others: bool = False
 
     def __post_init__(self) -> None:
@@ -512,10 +571,16 @@ class World:
                 for step in (None, 20, 40, 50, 60, 80)
             },
             **{
+                f"gone {step}": partial(self.rival_run, step, LONG_AGO)
+                for step in (40, 60, 80)
+            },
+            **{
                 f"refused {status}": refusal(status)
                 for status in (403, 409, 410, 422, 429, 500)
             },
             "lost": unanswered,
+            "away": self.journal.cut_off,
+            "disk full": self.journal.fill,
             "delete a": partial(self.delete_claim, "a"),
             "delete d": partial(self.delete_claim, "d"),
             "delete p": partial(self.delete_pod, "p"),
@@ -528,53 +593,100 @@ class World:
         }
 
     def run(
-        self, journal: Journalled, agenda: Mapping[int, Callable[[], None]]
+        self,
+        journal: Journalled,
+        agenda: Mapping[int, Callable[[], None]],
+        end: str = "",
     ) -> ApplyRun:
-        """A run as a new process, which goes on if the journal says so."""
+        """A run as a new process, which goes on if the journal says so; ``end``: of its name."""
         client = journal.client = Client(self.server, agenda)
         self.runs += 1
-        name = journal.run if journal.unfinished else f"run-{self.runs}"
+        name = f"run-{self.runs}{end}"
         found = run_on(
             client,
             name,
             RememberedRun,
             journal=journal,
             question=RememberedQuestion(self.setting.mode),
-            pause=lambda _seconds: self.scheduler.settle(),
+            pause=self.pause,
             watch=1,
         )
-        kind = NodeTaintFence if self.setting.node_taints else TaintRuleFence
-        found.fence = kind(found.objects, name)
+        kinds = [kind.plural for kind in found.objects.versions]
+        found.source = partial(self._seen, client, found.source, kinds)
+        found.fence = (
+            fence_of(journal, found.objects, name)
+            if journal.unfinished
+            else fence_for(FenceKind.AUTO, found.objects, name).fence
+        )
+        found.probe = SchedulerProbe(found.objects, "default", self.pause)
         return found
+
+    def _seen(
+        self,
+        client: Client,
+        source: Callable[[], Iterable[Json]],
+        kinds: list[str],
+    ) -> Iterable[Json]:
+        """What a client sees that reads every kind; without requests, where nothing happens meanwhile."""
+        steps = range(client.steps, client.steps + len(kinds))
+        is_disturbed = not client.agenda.keys().isdisjoint(steps)
+        if client.outage or client.dead or is_disturbed:
+            return source()
+        client.steps = steps.stop
+        return [one for kind in kinds for one in self.server.of(kind)]
+
+    def pause(self, _seconds: float) -> None:
+        """Time passes, in which the scheduler writes what it had begun, and hears of news sooner or later."""
+        self.pauses += 1
+        if self.pauses % (self.setting.lag + 1):
+            self.scheduler.bind()
+        else:
+            self.scheduler.settle()
 
     def apply(
         self,
         agenda: Mapping[int, Callable[[], None]],
         journal: Journalled | None = None,
+        end: str = "",
     ) -> int:
         """A run, or going on with one that was killed; returns its steps."""
         mine = journal or self.journal
-        self._ending(lambda: self._applied(mine, agenda))
+        self._ending(lambda: self._applied(mine, agenda, end))
         return mine.client.steps
 
     def _applied(
-        self, journal: Journalled, agenda: Mapping[int, Callable[[], None]]
+        self,
+        journal: Journalled,
+        agenda: Mapping[int, Callable[[], None]],
+        end: str,
     ) -> None:
-        run = self.run(journal, agenda)
-        if journal.unfinished:
-            run.resume()
-        else:
-            run.write(run.plan()[1])
+        run = self.run(journal, agenda, end)
+        outcome = (
+            run.resume() if journal.unfinished else run.write(run.plan()[1])
+        )
+        if not outcome.failed:
+            self.misplaced += self._misplaced(outcome)
+
+    def _misplaced(self, outcome: ApplyOutcome) -> Iterator[str]:
+        """Yield the pods of a run that says that all is well, and that are not bound as planned."""
+        pods = {one["metadata"]["uid"]: one for one in self.server.of("pods")}
+        for unit in outcome.units:
+            for demand in unit.demands:
+                if demand.pod in pods:
+                    where = pods[demand.pod]["spec"].get("nodeName")
+                    if where is None or where != (demand.node or where):
+                        yield demand.key.name
 
     def rollback(self, agenda: Mapping[int, Callable[[], None]]) -> None:
         if self.journal.unfinished:
             self._ending(lambda: self.run(self.journal, agenda).rollback())
 
-    def rival_run(self, killed: int | None = None) -> None:
+    def rival_run(self, killed: int | None = None, end: str = "") -> None:
         """Somebody else applies, from the beginning to the end, or until it is killed."""
         journal = Journalled()
         self.rivals.append(journal)
-        self.apply({} if killed is None else {killed: journal.kill}, journal)
+        agenda = {} if killed is None else {killed: journal.kill}
+        self.apply(agenda, journal, end)
 
     def end(self) -> None:
         """Everybody goes on with what was killed."""
@@ -695,9 +807,10 @@ class World:
             and FINALIZER not in one["metadata"]["finalizers"]
         ] == []
         unfinished = {
-            journal.run
+            run
             for journal in (self.journal, *self.rivals)
             if journal.unfinished
+            for run in journal.runs
         }
         assert set(self.fences.values()) <= unfinished
         assert {
@@ -713,6 +826,16 @@ class World:
         }
         if not self.released_by_others:
             assert released.isdisjoint(self.scheduler.deallocated)
+        assert self.misplaced == []
+        if not unfinished:
+            assert self.probes == []
+        assert not self.scheduler.has_crashed
+
+    @property
+    def probes(self) -> list[str]:
+        """The pods that ask the scheduler."""
+        names = (one["metadata"]["name"] for one in self.server.of("pods"))
+        return [name for name in names if name.startswith("dralloc-probe")]
 
     @property
     def fences(self) -> Mapping[str, str]:

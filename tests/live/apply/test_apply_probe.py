@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from dralloc.live.apply import ApplyRun, NodeTaintFence
+from dralloc.live.apply import ApplyRun, NodeTaintFence, WriteJournal
 from dralloc.live.apply.choice import SchedulerProbe
+from dralloc.live.apply.fence import status_of
 from dralloc.objects.errors import ApplyError
 from live.apply.runs import run_on, small_cluster
-from live.apply.schedules import Scheduler, devices_of
+from live.apply.schedules import Client, Killed, Scheduler, devices_of
 from simulated import Simulated
 
 
@@ -19,6 +20,10 @@ def probing(server: Simulated, pause: Callable[[float], None]) -> ApplyRun:
     run.fence = NodeTaintFence(run.objects, run.name)
     run.probe = SchedulerProbe(run.objects, "default", pause, patience=2)
     return run
+
+
+def names(server: Simulated) -> list[str]:
+    return [one["metadata"]["name"] for one in server.of("pods")]
 
 
 def begun() -> tuple[Simulated, Scheduler]:
@@ -82,6 +87,25 @@ def test_a_scheduler_that_does_not_honour_the_fence_is_not_written_beside(
         "serve",
         "train",
     ]
+
+
+def test_what_asked_for_a_run_that_was_killed_goes_with_its_fence() -> None:
+    server, _ = begun()
+    client = Client(server)
+    run = run_on(client)
+    run.fence = NodeTaintFence(run.objects, run.name)
+    run.probe = SchedulerProbe(run.objects, "default", lambda _: client.kill())
+    with pytest.raises(Killed):
+        run.write(run.plan()[1])
+    shown = status_of(run_on(server).objects, WriteJournal(), "journal")
+    assert [part.split("-")[0] for part in shown.fences[0].parts] == [
+        "Node node",
+        "Pod dralloc",
+    ]
+    again = run_on(server, run.name, journal=run.journal)
+    again.fence = NodeTaintFence(again.objects, run.name)
+    again.resume()
+    assert names(server) == ["serve", "train"]
 
 
 def test_who_may_make_no_pods_goes_on_and_says_so() -> None:

@@ -16,22 +16,11 @@ from dralloc.live.apply.choice import (
 from dralloc.objects.choices import FenceKind
 from dralloc.objects.errors import ApplyError
 from live.apply.runs import run_on, small_cluster
+from live.apply.schedules import scheduler_pod
 from simulated import Simulated
 from wire import Json, pod
 
 BOTH = "--feature-gates=DRADeviceTaints=true,DRADeviceTaintRules=true"
-
-
-def scheduler_pod(tag: str, *flags: str) -> Json:
-    """kube-scheduler as kubeadm runs it."""
-    found = pod("kube-scheduler-a")
-    found["metadata"]["namespace"] = "kube-system"
-    container = {
-        "name": "c",
-        "image": f"images.example:5000/kube-scheduler:{tag}",
-        "command": ["kube-scheduler", *flags],
-    }
-    return {**found, "spec": {"containers": [container], "nodeName": "master"}}
 
 
 @pytest.mark.parametrize(

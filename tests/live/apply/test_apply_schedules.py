@@ -2,88 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    rule,
-)
 
-from dralloc.objects.choices import Mode
 from examples import examples
+from live.apply.many_schedules import STEPS, schedule
 from live.apply.schedules import Killed, Setting, World, devices_of
 
-SCHEDULES = examples(50)
-SETTINGS = st.builds(
-    Setting,
-    gang=st.booleans(),
-    mode=st.sampled_from([Mode.FIRST_FIT, Mode.FIRST_FIT, Mode.OPTIMAL]),
-    node_taints=st.booleans(),
-)
-ACTIONS = sorted(Setting().world().actions)
-STEPS = 140
-"""More than a run has that nobody disturbs."""
-AGENDA = st.dictionaries(
-    st.integers(0, STEPS), st.sampled_from(ACTIONS), max_size=6
-)
-MEANWHILE = [
-    name
-    for name in ACTIONS
-    if name.partition(" ")[0] not in ("killed", "refused", "lost")
-]
 
-
-class Schedules(RuleBasedStateMachine):
-    """Runs that are disturbed, and everything else that happens between them."""
-
-    @initialize(setting=SETTINGS)
-    def begin(self, setting: Setting) -> None:
-        self.world = setting.world()
-
-    @rule(agenda=AGENDA)
-    def apply(self, agenda: dict[int, str]) -> None:
-        self.world.apply(self._agenda(agenda))
-
-    @rule(agenda=AGENDA)
-    def rollback(self, agenda: dict[int, str]) -> None:
-        self.world.rollback(self._agenda(agenda))
-
-    @rule(name=st.sampled_from(MEANWHILE))
-    def meanwhile(self, name: str) -> None:
-        self.world.actions[name]()
-
-    @rule()
-    def others_go_on(self) -> None:
-        for journal in self.world.rivals:
-            self.world.apply({}, journal)
-
-    def _agenda(self, names: dict[int, str]) -> dict[int, Callable[[], None]]:
-        return {step: self.world.actions[name] for step, name in names.items()}
-
-    @invariant()
-    def nothing_is_broken(self) -> None:
-        if hasattr(self, "world"):
-            self.world.check()
-
-    def teardown(self) -> None:
-        if hasattr(self, "world"):
-            self.world.end()
-            self.world.check()
-            assert self.world.fences == {}
-
-
-TestSchedules = Schedules.TestCase
-TestSchedules.settings = settings(
-    max_examples=SCHEDULES,
-    stateful_step_count=4,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+@pytest.mark.parametrize("seed", range(examples(400)))
+def test_whatever_happens_to_runs_and_between_them(seed: int) -> None:
+    schedule(seed)
 
 
 @pytest.mark.parametrize("node_taints", [False, True])

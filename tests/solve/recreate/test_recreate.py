@@ -19,12 +19,12 @@ from dralloc.problem.solution import Placement, Solution
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.objective import within_caps
-from dralloc.solve.recreate import Starts, recreated
 from dralloc.solve.recreate.change import (
     ChangeSearch,
     WorkingAnswer,
     movable_units,
 )
+from dralloc.solve.recreate.search import Starts, recreated
 from dralloc.solve.work import Parcel
 from examples import examples
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder

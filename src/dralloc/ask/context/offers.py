@@ -337,6 +337,7 @@ class TableOffers(Offers):
             amounts,
             source,
             inventory.published,
+            self.table.features,
             shareable=inventory.devices[device].shareable,
         )
 

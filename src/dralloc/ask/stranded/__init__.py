@@ -2,12 +2,537 @@
 
 - `dralloc.ask.stranded.quantities`: what is counted, rules that strand it, and what offers are without them;
 - `dralloc.ask.stranded.split`: how much of a quantity the next grants can take, and what strands the rest;
-- `dralloc.ask.stranded.measure`: the report, with the measure of Weng et al. (USENIX ATC 2023) for comparison.
+
+The report itself is made here, with the measure of Weng et al. (USENIX ATC 2023) for comparison: first what it consists
+of, as users hold it, and its JSON; then kinds of nodes; then the measure.
 """
 
 from __future__ import annotations
 
-from dralloc.ask.stranded.measure import Row, Stranding, stranded
-from dralloc.ask.stranded.quantities import Cause
+from collections import Counter as Tally
+from collections import defaultdict
+from collections.abc import (
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import Annotated, Final, Unpack
+
+from pydantic import BeforeValidator, Field, ValidationInfo
+
+from dralloc.ask.context.node_bars import NodeBars
+from dralloc.ask.scenario import Scenario
+from dralloc.ask.stranded.quantities import Cause, Quantities, QuantityKey
+from dralloc.ask.stranded.split import Grantable, Splitter
+from dralloc.ask.whatif.mix_entries import (
+    CompiledMix,
+    MixEntry,
+    Source,
+    compile_mix,
+)
+from dralloc.compile.compiler import CompiledCluster, compile_cluster
+from dralloc.objects.answer import Amount, Fields, Key, Timings, Word, described
+from dralloc.objects.api import ResourceClaim
+from dralloc.objects.choices import Choices, Mode, NodelessWords
+from dralloc.objects.cluster import Cluster, cluster_of
+from dralloc.objects.errors import DrallocError
+from dralloc.objects.limits import without_garbage_collection
+from dralloc.objects.names import ClaimKey, PoolID
+from dralloc.objects.report import Line, Part, Table, amount, percent
+from dralloc.problem import Device, PoolState, Problem
+from dralloc.problem.ledger import ClaimLedger
+from dralloc.show.question import Provisional, ProvisionalDocument
+from dralloc.solve.work import phase
 
 __all__ = ["Cause", "Row", "Stranding", "stranded"]
+
+# ----------------------------------------------------------------------------
+# What a report on stranded capacity consists of, as users hold it, and its JSON.
+
+
+class RequestClassFields(Fields):
+    """Claims of a mix that ask for the same."""
+
+    like: Key
+    """One of them."""
+    claims: int
+
+
+class FragmentationFields(Fields):
+    """The measure of Weng et al. (ATC'23), before it is divided by the number of claims."""
+
+    sum: Amount
+    claims: int
+
+
+def _classes(mix: Mapping[str, int]) -> list[RequestClassFields]:
+    return [
+        RequestClassFields(like=name, claims=count)
+        for name, count in mix.items()
+    ]
+
+
+def _fragmentation(nanos: int, info: ValidationInfo) -> FragmentationFields:
+    return FragmentationFields(sum=nanos, claims=described(info).claims)
+
+
+class RowFields(Fields):
+    """How much there is of one thing in a pool, or in all pools of one kind of node."""
+
+    driver: str
+    pool: Word
+    """Null for several pools."""
+    node_kind: str
+    measure: str
+    """What is counted: ``counter NAME``, ``capacity NAME`` or ``devices``."""
+    total: Amount
+    free: Amount
+    usable: Amount
+    stranded: dict[Cause, Amount] = Field(validation_alias="causes")
+    fragmented: Annotated[FragmentationFields, BeforeValidator(_fragmentation)]
+
+
+class StrandingDocument(ProvisionalDocument):
+    """What ``dralloc stranded --json`` prints."""
+
+    mix: Annotated[list[RequestClassFields], BeforeValidator(_classes)]
+    node_kinds: list[RowFields]
+    pools: list[RowFields]
+    remarks: list[str]
+    timings: Timings
+
+
+_MOST_POOLS: Final = 20
+"""So many pools are shown in a printed report."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """How much there is of one thing in a pool, or in all pools of one kind of node. Amounts in nanos.
+
+    Parameters
+    ----------
+    driver, pool, node_kind
+        Where; ``pool`` is empty for several pools.
+    measure
+        What is counted: ``counter NAME``, ``capacity NAME`` or ``devices``.
+    total, free
+        What is published, and what nobody holds.
+    causes
+        The part of the free amount that is of no use to the mix, by what strands it.
+    fragmented
+        The measure of Weng et al., times the number of claims in the mix.
+    """
+
+    driver: str
+    pool: str
+    node_kind: str
+    measure: str
+    total: int
+    free: int
+    causes: Mapping[Cause, int]
+    fragmented: int
+
+    @property
+    def stranded(self) -> int:
+        """The stranded amount, whatever strands it."""
+        return sum(self.causes.values())
+
+    @property
+    def usable(self) -> int:
+        """The free amount that is of use."""
+        return self.free - self.stranded
+
+    def plus(self, row: Row) -> Row:
+        """Return both rows in one."""
+        causes = Tally(self.causes) + Tally(row.causes)
+        return replace(
+            self,
+            total=self.total + row.total,
+            free=self.free + row.free,
+            causes={cause: causes[cause] for cause in Cause if causes[cause]},
+            fragmented=self.fragmented + row.fragmented,
+        )
+
+
+def _summed(rows: Iterable[Row]) -> Mapping[tuple[str, str, str, str], Row]:
+    """Return one row for each quantity of a pool, or of all pools of a kind of node."""
+    sums: dict[tuple[str, str, str, str], Row] = {}
+    for row in rows:
+        key = row.driver, row.pool, row.measure, row.node_kind
+        sums[key] = sums[key].plus(row) if key in sums else row
+    return sums
+
+
+@dataclass(frozen=True, repr=False)
+class Stranding(Provisional):
+    """What is free but of no use. ``print(stranding)`` is a readable report.
+
+    Parameters
+    ----------
+    mix
+        The kinds of claims, by the name of one, and how many there are of each.
+    pools
+        One row for each thing that is counted in each pool.
+    remarks
+        What was left out, and why.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> stranding = dralloc.stranded(dralloc.example(), ["default/large"])
+    >>> stranding.headline
+    '1 of 2 pools have free capacity that no claim of the mix can use'
+    >>> [(row.pool, row.free // 10**9, row.stranded // 10**9) for row in stranding.pools]
+    [('node-0', 2, 1), ('node-1', 0, 0)]
+    """
+
+    document = StrandingDocument
+
+    mix: Mapping[str, int]
+    pools: tuple[Row, ...]
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def claims(self) -> int:
+        """The number of claims in the mix."""
+        return sum(self.mix.values())
+
+    @cached_property
+    def node_kinds(self) -> tuple[Row, ...]:
+        """One row for each thing that a driver has on each kind of node."""
+        return tuple(
+            _summed(replace(row, pool="") for row in self.pools).values()
+        )
+
+    def names(self) -> Iterator[str]:
+        """The pools with free capacity that is of no use."""
+        yield from dict.fromkeys(row.pool for row in self.pools if row.stranded)
+
+    def body(self) -> list[Part]:
+        """Return the report as tables and lines."""
+        mix = [(str(count), name) for name, count in self.mix.items()]
+        worst = sorted(
+            (row for row in self.pools if row.stranded),
+            key=lambda row: -row.stranded * 10**6 // row.total,
+        )
+        by_pool = "By pool"
+        if len(worst) > _MOST_POOLS:
+            by_pool += f" ({_MOST_POOLS} of {len(worst)}, the worst first)"
+        return [
+            Line(self.headline, "bold"),
+            *map(Line, self.remarks),
+            Table("The mix", (">claims", "like"), mix),
+            self._table("By kind of node", "nodes", self.node_kinds),
+            self._table(by_pool, "pool", worst[:_MOST_POOLS]),
+        ]
+
+    @property
+    def conclusion(self) -> str:
+        """Say how many pools have free capacity that is of no use."""
+        pools = {(row.driver, row.pool) for row in self.pools}
+        hit = {(row.driver, row.pool) for row in self.pools if row.stranded}
+        return f"{len(hit)} of {len(pools)} pools have free capacity that no claim of the mix can use"
+
+    def _table(self, title: str, where: str, rows: Sequence[Row]) -> Table:
+        stranded_by = Tally[Cause]()
+        for row in rows:
+            stranded_by.update(row.causes)
+        causes = [cause for cause in Cause if stranded_by[cause]]
+        by_cause = (f">{cause.value}" for cause in causes)
+        columns = (
+            where,
+            "measure",
+            ">of",
+            ">free",
+            ">stranded",
+            ">",
+            *by_cause,
+            ">F (Weng et al.)",
+        )
+        return Table(
+            title, columns, [tuple(self._cells(row, causes)) for row in rows]
+        )
+
+    def _cells(self, row: Row, causes: Sequence[Cause]) -> Iterator[str]:
+        yield row.pool or row.node_kind
+        yield row.measure
+        yield amount(row.total)
+        yield amount(row.free)
+        yield amount(row.stranded)
+        yield percent(row.stranded / row.free) if row.free else ""
+        for cause in causes:
+            yield amount(row.causes[cause]) if row.causes.get(cause) else ""
+        yield (
+            percent(row.fragmented / (row.free * self.claims))
+            if row.free
+            else ""
+        )
+
+
+# ----------------------------------------------------------------------------
+# Kinds of nodes: by instance type where that is known, otherwise by what they have.
+
+_INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+
+
+def _node_type_of(compiled: CompiledCluster) -> Callable[[PoolID], str]:
+    """Return a function that tells the kind of the node that reaches a pool.
+
+    Nodes without a label for their instance type are of one kind if they have as many devices with equal capacities
+    and counters; it is called after the first of them that is asked about.
+    """
+    problem = compiled.problem
+    labels = {
+        node.metadata.name: node.metadata.labels
+        for node in compiled.cluster.nodes
+    }
+    reached_by: dict[PoolID, set[int]] = defaultdict(set)
+    for number, node in enumerate(problem.nodes):
+        for pool in node.pools:
+            if pool.devices:
+                reached_by[pool.id].add(number)
+    first: dict[Hashable, str] = {}
+
+    @cache
+    def type_of(number: int) -> str:
+        node = problem.nodes[number]
+        if label := labels[node.name].get(_INSTANCE_TYPE):
+            return label
+        published = Tally(
+            _published(problem, problem.devices[device])
+            for device in node.devices()
+        )
+        return first.setdefault(
+            frozenset(published.items()), f"like {node.name}"
+        )
+
+    return lambda pool: (
+        type_of(*reached_by[pool])
+        if len(reached_by[pool]) == 1
+        else "several nodes"
+    )
+
+
+def _published(problem: Problem, device: Device) -> Hashable:
+    draws = tuple(
+        (problem.counters[number].id.counter, amount)
+        for number, amount in device.consumes
+    )
+    capacity = tuple(
+        (name, entry.total) for name, entry in device.capacity.items()
+    )
+    return device.id.driver, device.shareable, capacity, draws
+
+
+# ----------------------------------------------------------------------------
+# The measure.
+
+
+@without_garbage_collection()
+def stranded(
+    cluster: Cluster,
+    wishes: Sequence[MixEntry | str] = (),
+    *,
+    choices: Choices | None = None,
+    **words: Unpack[NodelessWords],
+) -> Stranding:
+    """Find out which free capacity is of no use to a mix of claims, and why.
+
+    A device can be granted if some claim of the mix, alone and beside everything that is allocated, can be placed with
+    it. Of each quantity (a counter; a capacity of a shareable device; any other device) the usable part is the largest
+    sum, within what is free, of what such grants take of it: each device once, shares of a device any number of
+    times. The rest is stranded. Quantities are looked at one by one, so what is stranded is out of reach in any case,
+    and what is usable need not be usable all at once.
+
+    What strands it is found by lifting rules one after the other, in the order of `Cause`: a rule is charged with what
+    is usable only since it does not count, too. So free = usable + the stranded parts, exactly, and another claim in
+    the mix never makes more of anything stranded.
+
+    Parameters
+    ----------
+    wishes
+        The mix: claims or templates, as ``namespace/name`` or ``namespace/name=number``. By default the claims that
+        `dralloc.allocate` would place; without any, the templates; without these, the allocated claims.
+    choices, words
+        As in `dralloc.allocate`, without nodes, gangs, caps and fairness.
+
+    Returns
+    -------
+    Stranding
+        Rows by pool and by kind of node, in exact integers, with the fragmentation measure of Weng et al. (USENIX ATC
+        2023) beside them.
+
+    Raises
+    ------
+    DrallocError
+        A named claim or template does not exist, or there is nothing to make a mix of.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> dralloc.stranded(dralloc.example(), ["default/large"])
+    <Stranding: 1 of 2 pools have free capacity that no claim of the mix can use>
+    """
+    options = Choices.of(
+        choices, words, unused=("nodes", "gang", "caps", "fair", "keep")
+    )
+    cluster = cluster_of(cluster).including(options.include)
+    cluster = cluster.with_gates(options.features)
+    timings: dict[str, float] = {}
+    mix = list(map(MixEntry.of, wishes))
+    if not mix:
+        cluster, mix = _usual(cluster, options)
+    with phase(timings, "compile"):
+        staged = compile_mix(cluster, mix, options)
+        ledger = ClaimLedger(staged.compiled.problem, staged.compiled.holdings)
+    counts = [wish.number or 1 for wish in mix]
+    splitter = Splitter(
+        staged.compiled, ledger, staged.of_devices, _room(staged)
+    )
+    with phase(timings, "grants"):
+        grantable = splitter.grantable()
+    with phase(timings, "causes"):
+        causes = splitter.causes(grantable)
+    fragmented = _fragmented(splitter.quantities, grantable, counts)
+    node_type = _node_type_of(staged.compiled)
+    rows = []
+    for key, quantity in splitter.quantities.by_key.items():
+        if quantity.total:
+            row = Row(
+                *quantity.pool,
+                node_type(quantity.pool),
+                quantity.name,
+                quantity.total,
+                quantity.free,
+                {cause: nanos for cause, nanos in causes[key].items() if nanos},
+                fragmented[key],
+            )
+            rows.append(row)
+    named = {wish.title: count for wish, count in zip(mix, counts, strict=True)}
+    pools = tuple(row for _, row in sorted(_summed(rows).items()))
+    remarks = tuple(_remarks(staged.compiled))
+    unmodelled = staged.compiled.unmodelled({Mode.OPTIMAL})
+    return Stranding(
+        named, pools, remarks, unmodelled=unmodelled, timings=timings
+    )
+
+
+def _fragmented(
+    quantities: Quantities,
+    grantable: Mapping[int, Sequence[Grantable]],
+    counts: Sequence[int],
+) -> Mapping[QuantityKey, int]:
+    """Return the fragmented amount of each quantity in nanos, times the number of claims in the mix, exactly.
+
+    Source: Q. Weng and others, "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient
+    Descent" (USENIX ATC 2023), section 3. For a node and a kind of task, all free GPU capacity counts as fragmented if
+    the task cannot run on the node, and otherwise the free capacity of those GPUs that cannot serve it; the measure is
+    the mean over the mix of tasks. Here a GPU is a unit of a pool (a counter set, or a device), and a task is a claim,
+    each as if it came alone.
+    """
+    units = {
+        key: (quantity.pool, quantity.unit, key[0] == "counter")
+        for key, quantity in quantities.by_key.items()
+    }
+    fragmented: Tally[QuantityKey] = Tally()
+    for demand, on_nodes in grantable.items():
+        devices = {device for node in on_nodes for device in node.serving}
+        serving = {
+            units[key] for device in devices for key in quantities.keys(device)
+        }
+        for key, quantity in quantities.by_key.items():
+            if units[key] not in serving:
+                fragmented[key] += counts[demand] * quantity.free
+    return fragmented
+
+
+def _usual(
+    cluster: Cluster, choices: Choices
+) -> tuple[Cluster, list[MixEntry]]:
+    """Return the kinds of claims that are to be placed, or what else there is to go by, and a cluster that has them."""
+    compiled = compile_cluster(
+        Scenario(cluster).without_slices().cluster, choices
+    )
+    users = {
+        claim.key: None if compiled.is_claim(demand) else demand.key
+        for demand in reversed(compiled.problem.demands)
+        for claim in demand.claims
+        if not claim.defect
+    }
+    pending = [claim for claim in compiled.cluster.claims if claim.key in users]
+    templates = [
+        MixEntry(template.key, Source.TEMPLATE)
+        for template in cluster.templates
+    ]
+    pods = {claim: user for claim, user in users.items() if user is not None}
+    mix = (
+        _kinds(pending, compiled, pods)
+        or templates
+        or _kinds(cluster.claims, compiled, {})
+    )
+    if not mix:
+        raise DrallocError(
+            "there is no claim and no template to make a mix of: name some, or add them to the input"
+        )
+    return replace(compiled.cluster, slices=cluster.slices), mix
+
+
+def _kinds(
+    claims: Sequence[ResourceClaim],
+    compiled: CompiledCluster,
+    users: Mapping[ClaimKey, ClaimKey],
+) -> list[MixEntry]:
+    """Return claims that ask for the same for equal pods, under the name of the first; configuration does not matter.
+
+    Parameters
+    ----------
+    users
+        By claim, the pod that it is for, if it is for any.
+    """
+    kinds: dict[Hashable, list[ClaimKey]] = defaultdict(list)
+    texts: dict[int, str] = {}
+    for claim in claims:
+        # Claims of one template share their specification.
+        text = texts.get(id(claim.spec))
+        if text is None:
+            text = texts[id(claim.spec)] = repr(
+                (claim.spec.devices.requests, claim.spec.devices.constraints)
+            )
+        user = users.get(claim.key)
+        kinds[text, user and compiled.pods.infos[user].kind].append(claim.key)
+    return [
+        MixEntry(keys[0], number=len(keys), user=users.get(keys[0]))
+        for keys in kinds.values()
+    ]
+
+
+def _room(mix: CompiledMix) -> Sequence[NodeBars | None]:
+    """Return for each entry what bars its pod from nodes beside devices, if anything may."""
+    compiled = mix.compiled
+    if not compiled.may_bind:
+        return [None] * len(mix.demands)
+    numbers = {
+        demand.key: number
+        for number, demand in enumerate(compiled.problem.demands)
+    }
+    return [
+        NodeBars(compiled, numbers[demand.key], (), exact=True)
+        for demand in mix.demands
+    ]
+
+
+def _remarks(compiled: CompiledCluster) -> Iterator[str]:
+    unusable = {
+        pool.id: pool.state
+        for node in compiled.problem.nodes
+        for pool in node.pools
+        if pool.state is not PoolState.USABLE
+    }
+    for pool, state in unusable.items():
+        yield f"Pool {pool} is {state.value} and gives no devices: what it has is not counted."

@@ -325,7 +325,10 @@ def defragment(
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
         users = ClaimUsers(
-            cluster_of(cluster).including(options.include), options.nodes
+            cluster_of(cluster)
+            .including(options.include)
+            .with_gates(options.features),
+            options.nodes,
         )
         # It has to be known where the claims are used.
         settled = (

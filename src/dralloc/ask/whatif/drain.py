@@ -283,7 +283,11 @@ def drain(
     )
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        users = ClaimUsers(cluster_of(cluster).including(options.include))
+        users = ClaimUsers(
+            cluster_of(cluster)
+            .including(options.include)
+            .with_gates(options.features)
+        )
         _check_names(users, nodes)
         drained = frozenset(users.by_name[name] for name in nodes)
         # The claims of each group that can be used from these nodes only.

@@ -473,7 +473,11 @@ def fewest_nodes(
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
         cluster = (
-            Scenario(cluster_of(cluster).including(options.include))
+            Scenario(
+                cluster_of(cluster)
+                .including(options.include)
+                .with_gates(options.features)
+            )
             .uncordon()
             .cluster
         )

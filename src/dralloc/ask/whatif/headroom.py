@@ -564,7 +564,11 @@ def headroom(
     options = Choices.of(
         choices, words, unused=("gang", "caps", "fair", "keep")
     )
-    cluster = cluster_of(cluster).including(options.include)
+    cluster = (
+        cluster_of(cluster)
+        .including(options.include)
+        .with_gates(options.features)
+    )
     timings: dict[str, float] = {}
 
     left_out = sum(not claim.is_allocated for claim in cluster.claims)

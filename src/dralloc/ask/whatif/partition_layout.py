@@ -383,7 +383,11 @@ def partition_layout(
     )
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        included = cluster_of(cluster).including(options.include)
+        included = (
+            cluster_of(cluster)
+            .including(options.include)
+            .with_gates(options.features)
+        )
         mix = workload_mix(included, entries, options, devices_alone=True)
     with phase(timings, "layouts"):
         for place, demand in reversed(list(enumerate(mix.demands))):

@@ -367,7 +367,11 @@ def preempt(
     )
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        included = cluster_of(cluster).including(options.include)
+        included = (
+            cluster_of(cluster)
+            .including(options.include)
+            .with_gates(options.features)
+        )
         compiled = compile_cluster(included, options)
         preemptor = Preemptor.of(compiled, newcomer)
         users = ClaimUsers(

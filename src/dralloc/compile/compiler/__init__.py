@@ -5,11 +5,578 @@
 - `dralloc.compile.compiler.pod_rules`: what binds pods to nodes and to each other, beside devices;
 - `dralloc.compile.compiler.gangs`: which pods are placed together;
 - `dralloc.compile.compiler.worth`: what namespaces may still use, and what placing a demand is worth;
-- `dralloc.compile.compiler.compile`: all of this, step by step, with what allocated claims and devices contradict.
+
+Here all of this is put together, step by step. First the notices that an answer brings along: about claims that are
+allocated already, and about what objects say that the answer leaves out.
 """
 
 from __future__ import annotations
 
-from dralloc.compile.compiler.compile import CompiledCluster, compile_cluster
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice
+from typing import Final, Unpack
+
+from dralloc.compile.compiler.demands import Demands, find_across
+from dralloc.compile.compiler.extended import (
+    DevicePlugins,
+    with_extended_resources,
+)
+from dralloc.compile.compiler.gangs import Gangs, find_gangs
+from dralloc.compile.compiler.pod_rules import PodRules
+from dralloc.compile.compiler.worth import (
+    Quotas,
+    Worth,
+    annotated_values,
+    find_budgets,
+    worth_of,
+)
+from dralloc.compile.inventory import (
+    Drift,
+    Inventory,
+    find_drift,
+    product_names,
+    take_inventory,
+)
+from dralloc.compile.inventory.catalog import LEFT_ALONE, declares_groups
+from dralloc.compile.match import MatchTable, TaintRules
+from dralloc.compile.modelled import used
+from dralloc.objects.api import (
+    ApiObject,
+    DeviceRequestAllocationResult,
+    DeviceTaint,
+    Pod,
+)
+from dralloc.objects.api import Node as ApiNode
+from dralloc.objects.api.selecting import all_tolerated
+from dralloc.objects.assembly import Identity, Unasked, identity
+from dralloc.objects.choices import (
+    Choices,
+    ChoiceWords,
+    Ignored,
+    Mode,
+    Priorities,
+    several,
+)
+from dralloc.objects.cluster import Cluster, cluster_of
+from dralloc.objects.errors import (
+    DrallocError,
+    Finding,
+    InputError,
+    UnknownField,
+    no_node,
+)
+from dralloc.objects.limits import without_garbage_collection
+from dralloc.objects.names import ClaimKey
+from dralloc.objects.notebook import Brief
+from dralloc.objects.user_rules import Cap, parsed_across, parsed_caps
+from dralloc.problem import Demand, Problem
+from dralloc.problem.ledger import Holding
+from dralloc.problem.solution import Solution, devices_only, with_node_grants
 
 __all__ = ["CompiledCluster", "compile_cluster"]
+
+# ----------------------------------------------------------------------------
+# What users should know about claims that are allocated already, and about what is
+# asked.
+
+_NAMED = 3
+
+
+def _remarks(
+    cluster: Cluster,
+    table: MatchTable,
+    drifts: Iterable[Drift],
+    caps: Sequence[Cap],
+) -> Iterator[Finding]:
+    """Yield what allocated claims and published devices contradict, and what is asked for in vain."""
+    yield from (
+        cluster.remark(drift.claim, drift.path, drift.rule) for drift in drifts
+    )
+    yield from _evictions(cluster, table)
+    if not table.features.DeviceCompatibilityGroups:
+        yield from islice(_left_alone(cluster), 1)
+    namespaces = set(cluster.namespaces)
+    if caps:
+        namespaces.update(claim.key.namespace for claim in cluster.claims)
+        namespaces.update(pod.key.namespace for pod in cluster.pods)
+    for cap in caps:
+        name = cap.namespace
+        if name not in namespaces:
+            rule = f'--cap {name}={cap.resource}:{cap.most}: there is no claim and no pod in namespace "{name}"'
+            yield Finding("", "", "", rule)
+
+
+def _left_alone(cluster: Cluster) -> Iterator[Finding]:
+    """Devices that nobody can get because a gate is off (KEP-5963)."""
+    for slice_ in cluster.slices:
+        for number, device in enumerate(slice_.spec.devices):
+            if declares_groups(device):
+                yield cluster.remark(
+                    slice_,
+                    f"spec.devices[{number}].consumesCounters",
+                    LEFT_ALONE,
+                )
+
+
+def _evictions(cluster: Cluster, table: MatchTable) -> Iterator[Finding]:
+    """Taints with effect ``NoExecute`` on allocated devices: whoever does not tolerate them is evicted (KEP-5055)."""
+    evicted: dict[tuple[Identity, str], list[str]] = defaultdict(list)
+    about: dict[tuple[Identity, str], ApiObject] = {}
+    results = (
+        (claim, result) for claim in cluster.claims for result in claim.results
+    )
+    for claim, result in results if table.features.DeviceTaints else ():
+        for source, path, taint in _taints(result, table):
+            if taint.effect == "NoExecute" and not all_tolerated(
+                (taint,), result.tolerations
+            ):
+                about[identity(source), path] = source
+                evicted[identity(source), path].append(
+                    f"{claim.key} ({result.device_id})"
+                )
+    for key, claims in evicted.items():
+        further = (
+            f" and {len(claims) - _NAMED} more" if len(claims) > _NAMED else ""
+        )
+        names = ", ".join(claims[:_NAMED])
+        rule = f"NoExecute: the pods of claims that do not tolerate it are evicted: {names}{further}"
+        yield cluster.remark(about[key], key[1], rule)
+
+
+def _taints(
+    result: DeviceRequestAllocationResult, table: MatchTable
+) -> Iterator[tuple[ApiObject, str, DeviceTaint]]:
+    """The taints of an allocated device, each with the object and field that says it."""
+    index = table.inventory.newest(result.device_id)
+    if index is not None:
+        source = table.inventory.sources[index]
+        for number, taint in enumerate(source.device.taints):
+            place = source.slice.spec.devices.index(source.device)
+            yield source.slice, f"spec.devices[{place}].taints[{number}]", taint
+    for rule in table.rules_for(result.device_id):
+        yield rule, "spec.taint", rule.spec.taint
+
+
+# ----------------------------------------------------------------------------
+# What objects say that an answer leaves out, although it could change the answer.
+
+_NOT_SCHEDULER: Final = frozenset(Mode) - {Mode.SCHEDULER}
+
+
+Unmodelled = tuple[Finding, frozenset[Mode]]
+"""Something that is left out, and the modes that leave it out."""
+
+
+def _find_unmodelled(
+    cluster: Cluster, problem: Problem
+) -> Iterator[Unmodelled]:
+    """Find the fields that nobody knows, and those that some mode ignores by the table in `dralloc.compile.modelled`.
+
+    Parameters
+    ----------
+    problem
+        With what is to be placed: of other pods without a node it does not matter what they say.
+    """
+    for finding in cluster.findings:
+        if isinstance(finding, UnknownField):
+            yield finding, frozenset(Mode)
+    pending = {demand.key for demand in problem.demands}
+    objects: dict[str, Sequence[ApiObject]] = {
+        "Pod": [pod for pod in cluster.pods if pod.key in pending],
+        "PodGroup": tuple(cluster.pod_groups.values()),
+        "CompositePodGroup": tuple(cluster.composite_pod_groups.values()),
+        "Workload": tuple(cluster.workloads.values()),
+        "ResourceClaim": [
+            claim for claim in cluster.claims if not claim.is_allocated
+        ],
+        "ResourceSlice": cluster.slices,
+        "Node": cluster.nodes,
+    }
+    if any(device.footprint for device in problem.devices):
+        yield from _of_footprints(cluster, problem.demands)
+    for use in used(
+        objects, [pod for pod in cluster.pods if pod.spec.node_name]
+    ):
+        yield cluster.remark(use.about, use.path, use.rule), use.modes
+
+
+def _of_footprints(
+    cluster: Cluster, demands: Sequence[Demand]
+) -> Iterator[Unmodelled]:
+    """Yield what devices take of nodes (KEP-5517), where it is for more than one pod with one node."""
+    users = Counter(claim.key for demand in demands for claim in demand.claims)
+    for claim in cluster.claims:
+        if users[claim.key] > 1:
+            rule = "what its devices take of nodes counts for the first of the pods that use it"
+            yield cluster.remark(claim, "", rule), _NOT_SCHEDULER
+        if users[claim.key] and any(
+            request.exactly and request.exactly.admin_access
+            for request in claim.spec.devices.requests
+        ):
+            rule = "devices take nothing of nodes for admin access"
+            yield (
+                cluster.remark(claim, "spec.devices.requests", rule),
+                _NOT_SCHEDULER,
+            )
+    for slice_ in cluster.slices:
+        taking = [
+            device
+            for device in slice_.spec.devices
+            if device.node_allocatable_resources
+        ]
+        if (
+            taking
+            and not slice_.spec.node_name
+            and not all(device.node_name for device in taking)
+        ):
+            rule = "what devices take of nodes does not count where several nodes reach them"
+            yield cluster.remark(slice_, "spec.devices", rule), _NOT_SCHEDULER
+
+
+_IGNORED: Final = "first fit and the optimum ignore, as asked"
+_ONLY_DEVICES: Final = "only devices count here, and not what else the pod takes of nodes, nor its rules for other pods"
+
+_ONLY_NODES: Final = "these rules for other pods do not count here"
+
+
+@dataclass(frozen=True, repr=False)
+class CompiledCluster(Brief):
+    """A problem with the objects behind its numbers, which the writer needs.
+
+    Parameters
+    ----------
+    problem
+        Demands for devices.
+    cluster
+        Also with the claims for extended resources.
+    pods
+        What pods take of nodes beside devices.
+    worth
+        How the weights of demands are made.
+    findings
+        Remarks about what does not fit together, beside those of the cluster itself.
+    unasked
+        The pods that are not to be placed, and why.
+    left_out
+        What objects say that some mode does not model.
+    gangs
+        Which pods are placed together.
+    choices
+        How it was compiled.
+    """
+
+    problem: Problem
+    inventory: Inventory
+    table: MatchTable
+    cluster: Cluster
+    pods: PodRules
+    worth: Worth
+    findings: tuple[Finding, ...] = ()
+    unasked: Mapping[ClaimKey, Unasked] = field(default_factory=dict)
+    left_out: tuple[Unmodelled, ...] = ()
+    gangs: Gangs = field(default_factory=Gangs)
+    choices: Choices = field(default_factory=Choices)
+
+    def again(
+        self, cluster: Cluster, *, nodes: Sequence[str] = ()
+    ) -> CompiledCluster:
+        """Compile a changed cluster in the same way.
+
+        Parameters
+        ----------
+        nodes
+            Names of nodes that count beside those that were chosen, if any were.
+        """
+        chosen = (*self.choices.nodes, *nodes) if self.choices.nodes else ()
+        return compile_cluster(cluster, self.choices, nodes=chosen)
+
+    def unmodelled(self, modes: Collection[Mode]) -> tuple[Finding, ...]:
+        """Return the fields that one of the modes does not model, each with its object."""
+        return tuple(
+            finding
+            for finding, ignoring in self.left_out
+            if not ignoring.isdisjoint(modes)
+        )
+
+    def beside_devices(
+        self, pods: Collection[Pod], *, strict: bool
+    ) -> tuple[Finding, ...]:
+        """The fields that answers leave out which look at devices alone, as those to what-if questions do.
+
+        Parameters
+        ----------
+        pods
+            Those that get new devices. Of such that have a node `unmodelled` knows nothing.
+
+        Raises
+        ------
+        InputError
+            If there is anything, and nothing may be in doubt.
+        """
+        running = used({"Pod": [pod for pod in pods if pod.spec.node_name]})
+        ignored = (
+            self.cluster.remark(use.about, use.path, use.rule)
+            for use in running
+            if Mode.OPTIMAL in use.modes
+        )
+        findings = [*self.unmodelled({Mode.OPTIMAL}), *ignored]
+        if bound := list(self.pods.bound(pods)):
+            further = (
+                f" (here and in {len(bound) - 1} more)"
+                if len(bound) > 1
+                else ""
+            )
+            findings.append(
+                self.cluster.remark(
+                    bound[0], "spec", f"{_ONLY_DEVICES}{further}"
+                )
+            )
+        if strict and findings:
+            raise InputError(findings)
+        return tuple(findings)
+
+    def beside_pods_alone(
+        self, pods: Collection[Pod], *, strict: bool
+    ) -> tuple[Finding, ...]:
+        """The fields that answers leave out which look at devices and nodes, but not at where else other pods are.
+
+        Raises
+        ------
+        InputError
+            If there is anything, and nothing may be in doubt.
+        """
+        findings = list(self.unmodelled({Mode.OPTIMAL}))
+        if bound := self.pods.bound_to_others(pods):
+            further = (
+                f" (here and in {len(bound) - 1} more)"
+                if len(bound) > 1
+                else ""
+            )
+            rules = ", ".join(sorted(set().union(*bound.values())))
+            first = self.cluster.pods_by_key[next(iter(bound))]
+            findings.append(
+                self.cluster.remark(
+                    first, "spec", f"{_ONLY_NODES}: {rules}{further}"
+                )
+            )
+        if strict and findings:
+            raise InputError(findings)
+        return tuple(findings)
+
+    @cached_property
+    def holdings(self) -> tuple[Holding, ...]:
+        """The holdings of allocated claims, among published devices."""
+        return tuple(self.inventory.holdings(self.cluster.claims))
+
+    @cached_property
+    def products(self) -> tuple[str, ...]:
+        """The product name of each device of the problem."""
+        return tuple(product_names(self.inventory.sources))
+
+    @cached_property
+    def whole(self) -> Problem:
+        """The problem with everything else that binds pods to nodes; its demands have the same numbers."""
+        return self.pods.applied(self.problem)
+
+    @property
+    def may_bind(self) -> bool:
+        """Whether anything beside devices may bind pods to nodes or to each other, once things are different."""
+        return self.pods.may_bind or self.whole is not self.problem
+
+    def keeping(self, solution: Solution) -> CompiledCluster:
+        """The same, where who is placed in an answer is worth more than all others together."""
+        worth = self.worth.keeping(
+            frozenset(placement.demand for placement in solution.placements)
+        )
+        return replace(self, problem=worth.applied(self.problem), worth=worth)
+
+    def of_devices(self, solution: Solution) -> Solution:
+        """An answer to the whole problem as one to the problem of devices."""
+        return replace(
+            solution,
+            placements=tuple(devices_only(self.whole, solution.placements)),
+        )
+
+    def of_whole(self, solution: Solution) -> Solution:
+        """An answer to the problem of devices as one to the whole problem, which it may not be."""
+        return replace(
+            solution,
+            placements=tuple(with_node_grants(self.whole, solution.placements)),
+        )
+
+    def is_claim(self, demand: Demand) -> bool:
+        """Whether a demand is a claim that no pod uses, and not a pod (which may have the same name)."""
+        return self.cluster.is_lone(
+            demand.key, (claim.key for claim in demand.claims)
+        )
+
+
+@without_garbage_collection()
+def compile_cluster(
+    cluster: Cluster,
+    choices: Choices | None = None,
+    *,
+    modes: Collection[Mode] = (Mode.OPTIMAL,),
+    **words: Unpack[ChoiceWords],
+) -> CompiledCluster:
+    """Compile what a cluster wants and has.
+
+    Parameters
+    ----------
+    modes
+        For what: with the choice `strict`, objects that say what these do not model are refused.
+    choices, words
+        What of it is looked at (see `dralloc.Choices`).
+
+    Raises
+    ------
+    DrallocError
+        A named node does not exist, or nothing has the name that a cap or fairness is about; `InputError` if something
+        is refused.
+    """
+    choices = Choices.of(choices, words)
+    features, caps = choices.features, parsed_caps(choices.caps)
+    cluster = cluster_of(cluster).including(choices.include)
+    cluster = cluster.with_gates(features)
+    chosen = _choose(cluster.nodes, choices.nodes)
+    # Before all else: it makes claims, and what is compiled are claims.
+    extended = with_extended_resources(cluster, chosen, features)
+    cluster = extended.cluster
+    drifts = tuple(find_drift(cluster.slices, cluster.claims, features))
+    closed = {
+        drift.pool: f"{drift.claim.title}: {drift.path}: {drift.rule}"
+        for drift in drifts
+        if choices.strict
+    }
+    everywhere = parsed_across(choices.across)
+    plugins = DevicePlugins(cluster, chosen, features)
+    spanned = any(spanning.over == "gang" for spanning in everywhere)
+    gangs = find_gangs(
+        cluster, features, plugins, choices.gang, spanned=spanned
+    )
+    across = find_across(cluster, gangs, everywhere)
+    compared = _attributes(cluster) | across.attributes
+    inventory = take_inventory(
+        cluster.slices, chosen, cluster.claims, compared, features, closed
+    )
+    # Only now is it known what attributes the devices have that pods hold.
+    across = across.beside(cluster, inventory)
+    rules = cluster.taint_rules if features.DeviceTaintRules else ()
+    table = MatchTable(inventory, features, TaintRules(rules, cluster.classes))
+    quotas = Quotas(cluster, features)
+    pods = PodRules(
+        cluster,
+        chosen,
+        plugins.backed,
+        several(Ignored, "rule to ignore", choices.ignore),
+    )
+    demands = Demands(
+        cluster,
+        chosen,
+        table,
+        extended.elsewhere,
+        quotas.defects,
+        gangs,
+        across,
+        plugins,
+        pods.ignored,
+    )
+    pending = demands.in_order()
+    problem = Problem(
+        demands=pending,
+        nodes=inventory.nodes,
+        devices=table.devices,
+        counters=inventory.counters,
+        usage=inventory.usage,
+        eligibility=table,
+        features=features,
+        budgets=find_budgets(
+            cluster,
+            _of_budgets(cluster, choices, inventory),
+            pending,
+            caps,
+            choices.fair,
+        ),
+    )
+    worth = worth_of(
+        problem,
+        Priorities(choices.priorities),
+        choices.objective,
+        annotated_values(cluster, pending),
+    )
+    # Weights are worked out from the problem, as what a demand takes of an amount
+    # depends on who matches.
+    problem = worth.applied(problem)
+    findings = (
+        *extended.findings,
+        *_remarks(cluster, table, drifts, caps),
+        *quotas.findings(),
+        *gangs.findings,
+        *demands.findings,
+        *(
+            [
+                Finding(
+                    "", "", "", f"{_IGNORED}: {', '.join(sorted(pods.ignored))}"
+                )
+            ]
+            if pods.ignored
+            else ()
+        ),
+    )
+    left_out = tuple(_find_unmodelled(cluster, problem))
+    compiled = CompiledCluster(
+        problem,
+        inventory,
+        table,
+        cluster,
+        pods,
+        worth,
+        findings,
+        demands.unasked,
+        left_out,
+        gangs,
+        choices,
+    )
+    if choices.strict and (refused := compiled.unmodelled(modes)):
+        raise InputError(refused)
+    return compiled
+
+
+def _of_budgets(
+    cluster: Cluster, choices: Choices, chosen: Inventory
+) -> Inventory:
+    """Return where budgets find what a namespace has: on nodes that are not chosen, too."""
+    if choices.nodes and (choices.caps or choices.fair):
+        return take_inventory(
+            cluster.slices,
+            cluster.nodes,
+            cluster.claims,
+            frozenset(),
+            choices.features,
+        )
+    return chosen
+
+
+def _choose(
+    nodes: Sequence[ApiNode], names: Sequence[str]
+) -> tuple[ApiNode, ...]:
+    if not names:
+        return tuple(nodes)
+    by_name = {node.metadata.name: node for node in nodes}
+    for name in names:
+        if name not in by_name:
+            raise DrallocError(no_node(name, by_name))
+    return tuple(by_name[name] for name in names)
+
+
+def _attributes(cluster: Cluster) -> frozenset[str]:
+    """The attributes that constraints of pending claims compare."""
+    return frozenset(
+        constraint.match_attribute or constraint.distinct_attribute or ""
+        for claim in cluster.claims
+        if claim.status.allocation is None
+        for constraint in claim.spec.devices.constraints
+    )

@@ -272,7 +272,10 @@ def _used(
                 ),
                 counters=tuple(
                     counters_charged(
-                        recorded, inventory.sources[number], inventory.published
+                        recorded,
+                        inventory.sources[number],
+                        inventory.published,
+                        inventory.features,
                     )
                 ),
             )

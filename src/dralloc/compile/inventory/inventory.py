@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from typing import Final
 
 from dralloc.compile.inventory.catalog import Catalog, PublishedDevice, Skipped
 from dralloc.compile.inventory.pools import (
@@ -31,7 +32,7 @@ from dralloc.objects.api import (
 )
 from dralloc.objects.api import Counter as ApiCounter
 from dralloc.objects.api import Node as ApiNode
-from dralloc.objects.features import Features
+from dralloc.objects.features import ALL_FEATURES, Features
 from dralloc.objects.names import DeviceID, PoolID
 from dralloc.objects.notebook import Brief
 from dralloc.objects.quantity import NANOS, Format, Quantity
@@ -63,8 +64,11 @@ __all__ = [
 # behavior").
 #
 # Request policies are upstream's: values are compared exactly, steps are counted in
-# whole units. A step that is not above zero, which the API server refuses and
-# upstream's allocator divides by, makes no amount valid but the default.
+# whole units, or in thousandths where the range has fractions and
+# DRAFractionalCapacityRange is on. A step that is not above zero, which the API server
+# refuses and upstream's allocator divides by, makes no amount valid but the default.
+
+_MILLI: Final = NANOS // 1000
 
 Counters = Sequence[ApiCounter] | Mapping[int, ApiCounter]
 
@@ -73,6 +77,7 @@ def charge_for(
     requested: Mapping[str, Quantity],
     source: PublishedDevice,
     counters: Counters,
+    features: Features,
     *,
     shareable: bool,
 ) -> Charge | None:
@@ -84,6 +89,8 @@ def charge_for(
         Amounts by capacity name, exactly as the request spells the names.
     counters
         The counters as they were published, by their index.
+    features
+        Whether ranges may be in fractions.
 
     Returns
     -------
@@ -94,13 +101,13 @@ def charge_for(
     keys = {key for _, key in source.requested_counters}
     if not requested.keys() <= capacity.keys() | keys:
         return None
-    capacity_amounts = _capacity_taken(requested, capacity)
+    capacity_amounts = _capacity_taken(requested, capacity, features)
     if capacity_amounts is None:
         return None
     recorded = capacity_amounts if shareable else {}
     if keys:
         by_request = _recorded_by_request(
-            {**requested, **recorded}, source, counters
+            {**requested, **recorded}, source, counters, features
         )
         if by_request is None:
             return None
@@ -111,20 +118,25 @@ def charge_for(
         )
         if shareable
         else (),
-        counters=tuple(counters_charged(recorded, source, counters)),
+        counters=tuple(counters_charged(recorded, source, counters, features)),
         recorded=tuple(recorded.items()),
     )
 
 
 def _capacity_taken(
-    requested: Mapping[str, Quantity], capacity: Mapping[str, DeviceCapacity]
+    requested: Mapping[str, Quantity],
+    capacity: Mapping[str, DeviceCapacity],
+    features: Features,
 ) -> dict[str, Quantity] | None:
     """The amount of each consumable capacity; None if one of them is short or its policy says no."""
     amounts = {}
     for name, entry in capacity.items():
         if entry.consumable:
             amount = amount_taken(
-                requested.get(name), entry.value, entry.request_policy
+                requested.get(name),
+                entry.value,
+                entry.request_policy,
+                features,
             )
         else:
             amount = requested.get(name, entry.value)
@@ -139,6 +151,7 @@ def _recorded_by_request(
     requested: Mapping[str, Quantity],
     source: PublishedDevice,
     counters: Counters,
+    features: Features,
 ) -> dict[str, Quantity] | None:
     """The amounts to record for counters that are consumed by request, by capacity key.
 
@@ -149,7 +162,7 @@ def _recorded_by_request(
     for index, key in source.requested_counters:
         counter = counters[index]
         amount = amount_taken(
-            requested.get(key), counter.value, counter.request_policy
+            requested.get(key), counter.value, counter.request_policy, features
         )
         if amount is None:
             return None
@@ -161,6 +174,7 @@ def counters_charged(
     recorded: Mapping[str, Quantity],
     source: PublishedDevice,
     counters: Counters,
+    features: Features,
 ) -> Iterator[tuple[int, int]]:
     """Yield what an allocation with that ``consumedCapacity`` charges to counters by request: counter and nanos."""
     for index, key in source.requested_counters:
@@ -168,7 +182,10 @@ def counters_charged(
             counter = counters[index]
             amount = (
                 amount_taken(
-                    recorded[key], counter.value, counter.request_policy
+                    recorded[key],
+                    counter.value,
+                    counter.request_policy,
+                    features,
                 )
                 or recorded[key]
             )
@@ -179,6 +196,7 @@ def amount_taken(
     requested: Quantity | None,
     total: Quantity,
     policy: CapacityRequestPolicy | None,
+    features: Features = ALL_FEATURES,
 ) -> Quantity | None:
     """The amount that is consumed of something with that total value and request policy (KEP-5075, "Request policy").
 
@@ -186,6 +204,8 @@ def amount_taken(
     ----------
     requested
         What the request asks for; None if it does not mention it: then the policy's default, without one everything.
+    features
+        Whether ranges may be in fractions.
 
     Returns
     -------
@@ -202,7 +222,7 @@ def amount_taken(
         return requested
     # The amount is rounded up to one that the policy allows. What no rounding can help is not allowed in the end.
     elif policy.valid_range is not None:
-        amount = _rounded_into(policy.valid_range, requested)
+        amount = _rounded_into(policy.valid_range, requested, features)
     else:
         amount = next(
             (value for value in policy.valid_values if requested <= value),
@@ -212,39 +232,67 @@ def amount_taken(
         amount
         if policy is None
         or amount == policy.default
-        or _allowed(policy, amount)
+        or _allowed(policy, amount, features)
         else None
     )
 
 
-def _whole(quantity: Quantity) -> int:
-    """The value in whole units, rounded up."""
-    return -(-quantity.nanos // NANOS)
+def _unit(valid: CapacityRequestPolicyRange, features: Features) -> int:
+    """The nanos in which steps of a range are counted (``useMilli`` of ``consumable_capacity.go``)."""
+    bounds = [
+        bound
+        for bound in (valid.min, valid.max, valid.step)
+        if bound is not None
+    ]
+    if not features.FractionalCapacityRange or valid.step is None:
+        return NANOS
+    is_fractional = any(bound.nanos % NANOS for bound in bounds)
+    is_milli = all(
+        bound.nanos % _MILLI == 0 and abs(bound.nanos) < 2**63 * _MILLI
+        for bound in bounds
+    )
+    if is_fractional and is_milli and valid.step.nanos >= _MILLI:
+        return _MILLI
+    return NANOS
+
+
+def _counted(quantity: Quantity, unit: int) -> int:
+    """The value in units of so many nanos, rounded up."""
+    return -(-quantity.nanos // unit)
 
 
 def _rounded_into(
-    valid: CapacityRequestPolicyRange, requested: Quantity
+    valid: CapacityRequestPolicyRange, requested: Quantity, features: Features
 ) -> Quantity:
     if requested < valid.min:
         return valid.min
-    if valid.step is None or _whole(valid.step) <= 0:
+    unit = _unit(valid, features)
+    if valid.step is None or _counted(valid.step, unit) <= 0:
         return requested
-    lowest, step = _whole(valid.min), _whole(valid.step)
+    if unit == _MILLI and requested.nanos % _MILLI:
+        # Upstream gives up on what is finer; it is no multiple of a step.
+        return requested
+    lowest, step = _counted(valid.min, unit), _counted(valid.step, unit)
     # Up to the next step above the lowest amount.
-    steps = -(-(_whole(requested) - lowest) // step)
-    return Quantity((lowest + steps * step) * NANOS, Format.BINARY)
+    steps = -(-(_counted(requested, unit) - lowest) // step)
+    format_ = valid.step.format if unit == _MILLI else Format.BINARY
+    return Quantity((lowest + steps * step) * unit, format_)
 
 
-def _allowed(policy: CapacityRequestPolicy, amount: Quantity) -> bool:
+def _allowed(
+    policy: CapacityRequestPolicy, amount: Quantity, features: Features
+) -> bool:
     valid = policy.valid_range
     if valid is None:
         return not policy.valid_values or amount in policy.valid_values
     if valid.max is not None and amount > valid.max:
         return False
-    step = None if valid.step is None else _whole(valid.step)
-    return step is None or (
-        step > 0 and (_whole(amount) - _whole(valid.min)) % step == 0
-    )
+    unit = _unit(valid, features)
+    if unit == _MILLI and amount.nanos % _MILLI:
+        return False
+    step = None if valid.step is None else _counted(valid.step, unit)
+    above = _counted(amount, unit) - _counted(valid.min, unit)
+    return step is None or (step > 0 and above % step == 0)
 
 
 _NONE: Mapping[PoolID, str] = {}
@@ -295,7 +343,10 @@ class Inventory(Brief):
                     charged
                     for version in (self._versions_of(slot) if recorded else ())
                     for charged in counters_charged(
-                        recorded, self.sources[version], self.published
+                        recorded,
+                        self.sources[version],
+                        self.published,
+                        self.features,
                     )
                 ]
                 # With the gate off, upstream takes a share for the device as a whole.

@@ -454,6 +454,7 @@ class MatchTable(Brief):
                     amounts,
                     source,
                     self.inventory.published,
+                    self.features,
                     shareable=shareable,
                 )
                 if self.features.ConsumableCapacity

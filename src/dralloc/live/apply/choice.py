@@ -21,6 +21,7 @@ from dralloc.live.apply.fence import (
     Fence,
     NodeTaintFence,
     TaintRuleFence,
+    has_ended,
 )
 from dralloc.live.apply.units import FENCE
 from dralloc.live.snapshot import Json, LiveObjects, Refused
@@ -245,7 +246,7 @@ def fence_for(
     kind: FenceKind,
     objects: LiveObjects,
     run: str,
-    is_over: Callable[[str], bool] = lambda _run: False,
+    is_over: Callable[[str], bool] = has_ended,
 ) -> FenceChoice:
     """Return the fence of a run on a cluster.
 
@@ -335,8 +336,8 @@ class SchedulerProbe:
     pause: Callable[[float], None]
     patience: float = 15.0
 
-    def confirm(self, name: str) -> str:
-        """Wait until the scheduler says that a node is tainted; why it could not be asked, if so.
+    def confirm(self, name: str, run: str) -> str:
+        """Wait until the scheduler says that a node is tainted by a run; why it could not be asked, if so.
 
         Nodes come to the scheduler in the order in which they were changed: who knows of the last one knows of all.
 
@@ -350,7 +351,7 @@ class SchedulerProbe:
             key = ClaimKey(self.namespace, f"dralloc-probe-{uuid4().hex[:12]}")
             try:
                 node = self.objects.get(NODES, ClaimKey("", name))
-                self.objects.create(PODS, _pod(key, node))
+                self.objects.create(PODS, _pod(key, node, run))
             except Refused as refusal:
                 return str(refusal)
             try:
@@ -386,8 +387,8 @@ class SchedulerProbe:
         )
 
 
-def _pod(key: ClaimKey, node: Json) -> Json:
-    """Return a pod for one node that tolerates all of its taints but that of the fence."""
+def _pod(key: ClaimKey, node: Json, run: str) -> Json:
+    """Return a run's pod for one node that tolerates all of its taints but that of the fence."""
     tolerated_taints = [
         node_taint
         for node_taint in node.get("spec", {}).get("taints") or ()
@@ -420,7 +421,7 @@ def _pod(key: ClaimKey, node: Json) -> Json:
         "metadata": {
             "name": key.name,
             "namespace": key.namespace,
-            "labels": {"app.kubernetes.io/name": "dralloc-probe"},
+            "labels": {"app.kubernetes.io/name": "dralloc-probe", FENCE: run},
         },
         "spec": {
             "containers": [container],

@@ -317,7 +317,7 @@ class Executor:
                 subject, refusal
             ) from None
         if not self.may_go_on():
-            raise LeftAlone(subject, "another replica has taken over")
+            raise LeftAlone(subject, "the time of this run is over")
         if held["metadata"]["uid"] != uid:
             raise Gone(subject, "is gone, and another one has its name")
         return held

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
 from typing import Final
+from uuid import uuid4
 
+from dralloc.live.apply.executor import PODS
 from dralloc.live.apply.units import FENCE, JournalStep, WriteJournal
 from dralloc.live.snapshot import (
     LISTED_KINDS,
@@ -22,6 +24,7 @@ from dralloc.live.snapshot import (
     Refused,
     condition,
     is_current,
+    key_of,
 )
 from dralloc.objects.answer import Document, Documented, Fields, Key, Word
 from dralloc.objects.api import DeviceTaint, ExactDeviceRequest
@@ -41,9 +44,13 @@ __all__ = [
     "HeldFence",
     "NodeTaintFence",
     "TaintRuleFence",
+    "end_of",
     "fence_of",
     "fences_of",
+    "has_ended",
     "lift_all",
+    "may_write",
+    "new_run",
     "run_of",
     "status_of",
     "unfenced",
@@ -54,10 +61,49 @@ NODES: Final = next(kind for kind in LISTED_KINDS if kind.kind == "Node")
 RULES: Final = next(
     kind for kind in LISTED_KINDS if kind.kind == "DeviceTaintRule"
 )
-FENCED_KINDS: Final = frozenset((NODES.kind, RULES.kind))
-"""The kinds of objects that are parts of fences."""
+FENCED_KINDS: Final = frozenset((NODES.kind, RULES.kind, PODS.kind))
+"""The kinds of objects that are parts of fences; pods are those that ask the scheduler about it."""
 _GONE: Final = 404
 _NO_SCHEDULE: Final = "NoSchedule"
+
+# ----------------------------------------------------------------------------
+# Names of runs, which say until when a run may write: who is gone keeps nobody away
+# for good.
+
+_END_FORMAT: Final = "%Y%m%dt%H%M%Sz"
+_LEEWAY: Final = timedelta(minutes=5)
+"""How far the clocks of two machines may be apart."""
+
+
+def new_run(prefix: str, seconds: float) -> str:
+    """Return the name of a run that begins now, and lets others go on after so many seconds at the latest."""
+    end = datetime.now(UTC) + timedelta(seconds=seconds)
+    return f"{prefix}{uuid4().hex[:12]}-{end.strftime(_END_FORMAT)}"
+
+
+def end_of(run: str) -> datetime | None:
+    """Return until when a run may write; None if its name does not say."""
+    try:
+        end = datetime.strptime(run.rpartition("-")[2], _END_FORMAT)
+    except ValueError:
+        return None
+    return end.replace(tzinfo=UTC)
+
+
+def may_write(run: str) -> bool:
+    """Return whether a run may still write, by the clock of who runs it."""
+    end = end_of(run)
+    return end is None or datetime.now(UTC) < end
+
+
+def has_ended(run: str) -> bool:
+    """Return whether a run writes nothing any more, by the clock of anybody: its fence is in the way of nobody."""
+    end = end_of(run)
+    return end is not None and datetime.now(UTC) > end + _LEEWAY
+
+
+# ----------------------------------------------------------------------------
+# Kinds of fences.
 
 
 class Fence:
@@ -91,9 +137,8 @@ class Fence:
     def lift(self, part: str) -> None:
         """Let a part go, if it is there and this run's. To let it go again is no mistake."""
 
-
-def _never(_run: str) -> bool:
-    return False
+    def sweep(self) -> None:
+        """Delete what this run made to ask about the fence, and could not delete at once."""
 
 
 @dataclass
@@ -109,7 +154,7 @@ class TaintRuleFence(Fence):
     objects: LiveObjects
     run: str
     kind: str = "taint rules"
-    is_over: Callable[[str], bool] = _never
+    is_over: Callable[[str], bool] = has_ended
 
     def parts(
         self,
@@ -156,7 +201,7 @@ class NodeTaintFence(Fence):
     objects: LiveObjects
     run: str
     kind: str = "node taints"
-    is_over: Callable[[str], bool] = _never
+    is_over: Callable[[str], bool] = has_ended
 
     @property
     def toleration(self) -> Json:
@@ -209,6 +254,12 @@ class NodeTaintFence(Fence):
             ):
                 self.lift(part)
 
+    def sweep(self) -> None:
+        """Delete the pods by which the scheduler was asked whether it knows of the taints."""
+        for probe in self.objects.listed(PODS, label=FENCE)["items"]:
+            if run_of({**probe, "kind": PODS.kind}) == self.run:
+                _delete_probe(self.objects, probe)
+
     def _write(self, node: Json, taints: list[Json]) -> bool:
         """Return whether the node was still as it was seen: kubelets, and other runs, may write it at any time."""
         change = {
@@ -257,6 +308,16 @@ def _lift_rule(objects: LiveObjects, name: str, run: str) -> None:
             _lift_rule(objects, name, run)
 
 
+def _delete_probe(objects: LiveObjects, probe: Json) -> None:
+    """Delete a pod that can run nowhere, at once; that it is gone is as good."""
+    path = objects.path(PODS, key_of(probe))
+    try:
+        objects.wire.send("DELETE", path, {}, {"gracePeriodSeconds": 0})
+    except Refused as refusal:
+        if refusal.status != _GONE:
+            raise
+
+
 def _found(objects: LiveObjects, kind: ListedKind, name: str) -> Iterator[Json]:
     try:
         yield objects.get(kind, ClaimKey("", name))
@@ -266,7 +327,7 @@ def _found(objects: LiveObjects, kind: ListedKind, name: str) -> Iterator[Json]:
 
 
 def run_of(part: Json) -> str:
-    """Return the run to whose fence a DeviceTaintRule or a node belongs; empty if to none."""
+    """Return the run to whose fence a DeviceTaintRule, a node or a pod belongs; empty if to none."""
     if part["kind"] == NODES.kind:
         return next(
             (
@@ -305,21 +366,20 @@ def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def without_fence(resource: Json, runs: str) -> Json | None:
+def without_fence(
+    resource: Json, is_aside: Callable[[str], bool]
+) -> Json | None:
     """Return an object of a snapshot as it would be without the fences of some runs; None for what is nothing else.
 
     Parameters
     ----------
-    runs
-        How the names of the runs start; if they start like nothing, all fences count.
+    is_aside
+        Whether a run, by its name, is one of these.
     """
-    if (
-        resource["kind"] not in FENCED_KINDS
-        or not runs
-        or not run_of(resource).startswith(runs)
-    ):
+    run = run_of(resource) if resource["kind"] in FENCED_KINDS else ""
+    if not run or not is_aside(run):
         return resource
-    if resource["kind"] == RULES.kind:
+    if resource["kind"] != NODES.kind:
         return None
     return {
         **resource,
@@ -337,7 +397,7 @@ def lift_all(
     Parameters
     ----------
     parts
-        DeviceTaintRules and nodes, for who has them at hand; by default they are listed.
+        DeviceTaintRules, nodes and pods, for who has them at hand; by default they are listed.
     """
     lifted = 0
     for part in _held_parts(objects) if parts is None else parts:
@@ -346,6 +406,8 @@ def lift_all(
             continue
         if part["kind"] == NODES.kind:
             NodeTaintFence(objects, run).lift(name)
+        elif part["kind"] == PODS.kind:
+            _delete_probe(objects, part)
         else:
             _lift_rule(objects, name, run)
         lifted += 1
@@ -353,23 +415,24 @@ def lift_all(
 
 
 def _held_parts(objects: LiveObjects) -> Iterator[Json]:
-    """Yield the DeviceTaintRules and nodes that belong to the fence of some run, as they are now."""
-    for kind in (RULES, NODES):
-        for item in (
-            objects.listed(kind)["items"] if kind in objects.versions else ()
-        ):
+    """Yield the DeviceTaintRules, nodes and pods that belong to the fence of some run, as they are now."""
+    for kind in (RULES, NODES, PODS):
+        label = FENCE if kind is PODS else ""
+        listed: Json = (
+            objects.listed(kind, label=label)
+            if kind in objects.versions
+            else {"items": ()}
+        )
+        for item in listed["items"]:
             part = {**item, "kind": kind.kind}
             if run_of(part):
                 yield part
 
 
-def fence_of(journal: WriteJournal, objects: LiveObjects) -> Fence:
-    """Return the fence of the run that a journal is about."""
+def fence_of(journal: WriteJournal, objects: LiveObjects, run: str) -> Fence:
+    """Return the fence of a run that goes on with what a journal is about."""
     kind = next(journal.of(JournalStep.BEGIN))["fence"]
-    fences = (
-        TaintRuleFence(objects, journal.run),
-        NodeTaintFence(objects, journal.run),
-    )
+    fences = (TaintRuleFence(objects, run), NodeTaintFence(objects, run))
     return next((fence for fence in fences if fence.kind == kind), Fence())
 
 
@@ -392,6 +455,8 @@ class FenceFields(Fields):
     """DeviceTaintRules and nodes, as ``Kind name``."""
     since: Word
     """When the first of them was fenced; null if nobody has noted it."""
+    until: Word
+    """When the run ends at the latest; null if its name does not say."""
 
 
 class StatusDocument(Document):
@@ -454,6 +519,12 @@ class HeldFence:
     parts: tuple[str, ...]
     since: str
 
+    @property
+    def until(self) -> str:
+        """When the run ends at the latest; empty if its name does not say."""
+        end = end_of(self.run)
+        return end.strftime("%Y-%m-%dT%H:%M:%SZ") if end else ""
+
 
 @dataclass(frozen=True, repr=False)
 class FenceStatus(Documented):
@@ -491,6 +562,7 @@ class FenceStatus(Documented):
             (
                 fence.run,
                 fence.since or "?",
+                f"{fence.until or '?'}{' (over)' * has_ended(fence.run)}",
                 str(len(fence.parts)),
                 ", ".join(fence.parts[:_SHOWN]),
             )
@@ -505,7 +577,9 @@ class FenceStatus(Documented):
         return [
             Line(self.headline, "bold"),
             Table(
-                "Fences", ("run", "since", "parts", "the first of them"), rows
+                "Fences",
+                ("run", "since", "until", "parts", "the first of them"),
+                rows,
             ),
             *(lines if self.unfinished else ()),
         ]

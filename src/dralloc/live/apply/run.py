@@ -13,12 +13,19 @@ from contextlib import (
     suppress,
 )
 from dataclasses import dataclass, field
+from functools import partial
 from time import sleep
 from typing import Final
 
 from dralloc.live.apply.choice import SchedulerProbe
 from dralloc.live.apply.executor import PODS, BindingWatch, Executor, LeftAlone
-from dralloc.live.apply.fence import ApplyDocument, Fence, HeldFence
+from dralloc.live.apply.fence import (
+    ApplyDocument,
+    Fence,
+    HeldFence,
+    has_ended,
+    lift_all,
+)
 from dralloc.live.apply.selection import LiveView, Question, Selection, Source
 from dralloc.live.apply.units import (
     Aside,
@@ -335,8 +342,18 @@ class ApplyRun:
         )
         return self.resume()
 
+    def _take_on(self) -> None:
+        """Lift what runs have fenced that are over: those of the journal, with which this one goes on, and others."""
+        if self.objects.dry or self.queue:
+            return  # a queue lifts what is over before each of its runs
+        earlier = frozenset(self.journal.runs) - {self.name}
+        lift_all(self.objects, lambda run: run in earlier or has_ended(run))
+        if earlier:
+            self.journal.add(JournalStep.RESUME, run=self.name)
+
     def resume(self) -> ApplyOutcome:
         """Write what the journal's last plan wants, as far as it is not written yet; otherwise as `write`."""
+        self._take_on()
         unwritten = self._written_and_released(self.journal.units)
         for _ in range(_AGAIN):
             lost = self._lost()
@@ -448,6 +465,7 @@ class ApplyRun:
 
     def rollback(self) -> ApplyOutcome:
         """Take back what the journal says may have been written and nobody has reserved, and lift the fence."""
+        self._take_on()
         left_alone: list[Aside] = []
         taken_back: list[ClaimKey] = []
         with self._fence_lifted():
@@ -530,7 +548,12 @@ class ApplyRun:
         return units
 
     def _view(self, selection: Selection) -> LiveView:
-        return LiveView.of(self.source(), selection, self.queue or self.name)
+        return LiveView.of(self.source(), selection, self._is_aside)
+
+    def _is_aside(self, run: str) -> bool:
+        """Return whether a run's fence is none to this one: its own, or of a run that is over."""
+        is_queued = bool(self.queue) and run.startswith(self.queue)
+        return run == self.name or is_queued or has_ended(run)
 
     def _whole(self) -> Cluster:
         """Return everything that the cluster holds now, whatever the run is about."""
@@ -603,7 +626,7 @@ class ApplyRun:
             and self.probe is not None
             and self.fence.toleration is not None
         ):
-            self._unasked = self.probe.confirm(max(fresh))
+            self._unasked = self.probe.confirm(max(fresh), self.name)
         self.pause(self.settle)
         return fresh.issuperset(missing)
 
@@ -629,14 +652,16 @@ class ApplyRun:
 
     def _lift(self, parts: Iterable[str]) -> None:
         """Lift all parts that can be lifted, those whose answer was lost, or that are refused, a few times."""
-        held, failure = list(parts), ""
+        lifts = [partial(self.fence.lift, part) for part in parts]
+        held: list[Callable[[], None]] = [*lifts, self.fence.sweep]
+        failure = ""
         for attempt in range(_LIFTS):
             stuck = []
-            for part in held:
+            for lift in held:
                 try:
-                    self.fence.lift(part)
+                    lift()
                 except (Refused, SnapshotError) as error:
-                    stuck.append(part)
+                    stuck.append(lift)
                     failure = str(error)
             held = stuck
             if not held:

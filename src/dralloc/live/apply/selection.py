@@ -219,13 +219,16 @@ class LiveView:
 
     @classmethod
     def of(
-        cls, objects: Iterable[Json], selection: Selection, runs: str
+        cls,
+        objects: Iterable[Json],
+        selection: Selection,
+        is_aside: Callable[[str], bool],
     ) -> LiveView:
-        """Return what a run sees of a cluster's objects, the fences of runs that are called so aside."""
+        """Return what a run sees of a cluster's objects, the fences of some runs, by their names, aside."""
         bare = [
             unfenced
             for resource in objects
-            if (unfenced := without_fence(resource, runs)) is not None
+            if (unfenced := without_fence(resource, is_aside)) is not None
         ]
         gates = {
             key_of(unfenced): names

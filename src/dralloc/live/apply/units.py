@@ -310,6 +310,7 @@ class JournalStep(StrEnum):
     """A step that is about to be taken."""
 
     BEGIN = "begin"
+    RESUME = "resume"
     PLAN = "plan"
     FENCE = "fence"
     FINALIZER = "finalizer"
@@ -343,8 +344,13 @@ class WriteJournal:
 
     @property
     def run(self) -> str:
-        """The run that it is about."""
-        return str(self.entries[0]["run"]) if self.entries else ""
+        """The run that it is about; the last one that went on with it, if any did."""
+        return self.runs[-1] if self.entries else ""
+
+    @property
+    def runs(self) -> list[str]:
+        """The run that it is about, and those that went on with it."""
+        return [str(entry["run"]) for entry in self.entries if "run" in entry]
 
     @property
     def unfinished(self) -> bool:

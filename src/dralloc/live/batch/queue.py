@@ -14,7 +14,6 @@ from hashlib import sha256
 from threading import Event, Thread
 from time import monotonic, sleep
 from typing import Final, NamedTuple
-from uuid import uuid4
 
 from dralloc.ask.explain import explain
 from dralloc.live.apply import (
@@ -28,7 +27,14 @@ from dralloc.live.apply import (
 )
 from dralloc.live.apply.choice import SchedulerProbe
 from dralloc.live.apply.executor import CLAIMS, PODS, LeftAlone
-from dralloc.live.apply.fence import NODES, RULES, lift_all, run_of
+from dralloc.live.apply.fence import (
+    NODES,
+    RULES,
+    has_ended,
+    lift_all,
+    new_run,
+    run_of,
+)
 from dralloc.live.apply.run import PATIENCE
 from dralloc.live.apply.selection import LiveView, gates_of
 from dralloc.live.apply.units import (
@@ -320,6 +326,8 @@ class BatchQueue:
         Seconds after which pods are placed that wait, however few.
     at_least
         How many new pods are placed at once.
+    timeout
+        Seconds after which nothing of a batch is written any more.
     say, complain
         Are told what happens, and what goes wrong.
     """
@@ -339,6 +347,7 @@ class BatchQueue:
     settle: float = 1.0
     probe: SchedulerProbe | None = None
     watch: float = PATIENCE
+    timeout: float = 1800.0
     pause: Callable[[float], None] = sleep
     clock: Callable[[], float] = monotonic
     _tried: set[str] = field(default_factory=set, init=False)
@@ -369,10 +378,11 @@ class BatchQueue:
         return runs_of(self.lease.key)
 
     def is_over(self, run: str) -> bool:
-        """Return whether a run of this queue is of an earlier leader or batch: it writes nothing any more."""
+        """Return whether a run writes nothing any more: of this queue, one of an earlier leader or batch."""
+        if not run.startswith(self.runs):
+            return has_ended(run)
         token = run.removeprefix(self.runs).partition("-")[0]
-        is_later = token.isdecimal() and int(token) > self.lease.token
-        return run.startswith(self.runs) and not is_later
+        return not token.isdecimal() or int(token) <= self.lease.token
 
     def run(self) -> None:
         """Work until it is stopped, whenever this replica holds the lease, which it keeps up to its last write."""
@@ -451,6 +461,14 @@ class BatchQueue:
             self.lease.renew()
             closed.wait(self.lease.seconds / 3)
 
+    def _view(self) -> LiveView:
+        """Return the cluster as it is now, without the fences of this queue, whichever leader has them."""
+        return LiveView.of(
+            self.cache.catch_up(),
+            self.selection,
+            lambda run: run.startswith(self.runs) or has_ended(run),
+        )
+
     def _take_over(self) -> None:
         """Clean up after replicas that are gone, or after a batch that failed; the rest is planned or released.
 
@@ -458,7 +476,7 @@ class BatchQueue:
         run. What was not written whole is taken back. A replica that was paused between its last look and a write has
         seen claims as they were: they are marked anew, so that it is refused.
         """
-        view = LiveView.of(self.cache.catch_up(), self.selection, self.runs)
+        view = self._view()
         executor, taken_back = (
             Executor(self.objects, WriteJournal(), self.selection.gate),
             0,
@@ -502,7 +520,8 @@ class BatchQueue:
         """Lift what a replica has fenced that did not know yet that it leads no more."""
         parts = [
             part
-            for part in (*self.cache.of(RULES), *self.cache.of(NODES))
+            for kind in (RULES, NODES, PODS)
+            for part in self.cache.of(kind)
             if run_of(part)
         ]
         self.figures.foreign.set(
@@ -526,10 +545,8 @@ class BatchQueue:
         return new >= self.at_least or self.clock() >= self._due
 
     def _batch(self, waiting: Mapping[ClaimKey, Json]) -> ApplyOutcome:
-        begun, name = (
-            self.clock(),
-            f"{self.runs}{self.lease.token}-{uuid4().hex[:12]}",
-        )
+        begun = self.clock()
+        name = new_run(f"{self.runs}{self.lease.token}-", self.timeout)
         self._tried = {pod["metadata"]["uid"] for pod in waiting.values()}
         self._due = None
         run = ApplyRun(
@@ -590,9 +607,7 @@ class BatchQueue:
             if aside.key in waiting
         }
         still_waiting = self.waiting()
-        cluster = LiveView.of(
-            self.cache.catch_up(), self.selection, self.runs
-        ).cluster
+        cluster = self._view().cluster
         reasons = _reasons_for(
             self.question, cluster, still_waiting, plan_reasons
         )

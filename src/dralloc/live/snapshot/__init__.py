@@ -108,9 +108,21 @@ class LiveObjects:
         """Return an object."""
         return self.wire.send("GET", self.path(kind, key))
 
-    def listed(self, kind: ListedKind, namespace: str = "") -> Json:
-        """Return all objects of a kind, or of one namespace, with the resourceVersion to watch them from."""
-        return self.wire.send("GET", kind.path(self.versions[kind], namespace))
+    def listed(
+        self, kind: ListedKind, namespace: str = "", label: str = ""
+    ) -> Json:
+        """Return all objects of a kind, with the resourceVersion to watch them from.
+
+        Parameters
+        ----------
+        namespace
+            Only those of this one.
+        label
+            Only those with this label, whatever its value.
+        """
+        query = {"labelSelector": label} if label else {}
+        path = kind.path(self.versions[kind], namespace)
+        return self.wire.send("GET", path, query)
 
     def watch(self, kind: ListedKind, version: str) -> Iterator[Json]:
         """Yield what happens to objects of a kind after a resourceVersion, until the server ends it."""

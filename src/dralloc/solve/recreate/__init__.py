@@ -9,8 +9,4 @@ answers: move gangs and others that depend on each other, and prove anything.
 them side by side, each on a part of the nodes, `starts` all that is cheap to have before a model is built.
 """
 
-from __future__ import annotations
-
-from dralloc.solve.recreate.search import Starts, recreated
-
-__all__ = ["Starts", "recreated"]
+__all__: list[str] = []

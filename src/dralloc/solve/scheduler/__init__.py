@@ -1,21 +1,43 @@
 """What kube-scheduler does with pods, one after the other.
 
-- `dralloc.solve.scheduler.run`: all pods of a cluster: the queue, ties, and what is tried again;
-- `dralloc.solve.scheduler.scheduler`: the state between attempts, and one attempt after the other;
-- `dralloc.solve.scheduler.groups`, `dralloc.solve.scheduler.groups`: pods of a PodGroup, which come together;
-- `dralloc.solve.scheduler.scheduler`: in what versions differ;
+Here are all pods of a cluster: the queue, ties, and what is tried again. The rest is in the modules:
+
+- `dralloc.solve.scheduler.scheduler`: the state between attempts, one attempt after the other, in what versions differ;
+- `dralloc.solve.scheduler.groups`: pods of a PodGroup, which come together;
 - `dralloc.solve.scheduler.attempt`: how one attempt filters and scores nodes;
-- `dralloc.solve.scheduler.plugins`: the plugins of the default profile, in their order;
-- `dralloc.solve.scheduler.plugins`: profiles of a KubeSchedulerConfiguration.
+- `dralloc.solve.scheduler.plugins`: the plugins of the default profile, in their order, and profiles of a
+  KubeSchedulerConfiguration.
 """
 
 from __future__ import annotations
 
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+
+from dralloc.compile.compiler import CompiledCluster
+from dralloc.objects.api import Pod
+from dralloc.objects.errors import AllocationError
+from dralloc.objects.limits import without_garbage_collection
+from dralloc.objects.names import ClaimKey
+from dralloc.problem.solution import Solution
 from dralloc.solve.scheduler.attempt import Attempt
-from dralloc.solve.scheduler.plugin import Profile
+from dralloc.solve.scheduler.groups import (
+    Group,
+    GroupCycle,
+    GroupTree,
+    GroupTrial,
+    PlacementError,
+    best_rated,
+    find_groups,
+    find_trees,
+    placements_of,
+)
+from dralloc.solve.scheduler.plugin import Places, Profile
 from dralloc.solve.scheduler.plugins import profiles_of, read_profiles
-from dralloc.solve.scheduler.run import SchedulingRun, schedule
-from dralloc.solve.scheduler.scheduler import Release, Scheduler
+from dralloc.solve.scheduler.scheduler import USUAL, Release, Scheduler
+from dralloc.solve.scheduler.snapshot import NodeInfo
+from dralloc.solve.work import phase
 
 __all__ = [
     "Attempt",
@@ -27,3 +49,397 @@ __all__ = [
     "read_profiles",
     "schedule",
 ]
+
+_NO_POD = "no pod uses it: kube-scheduler allocates claims for pods"
+_BOUND = "the pod has a node already: kube-scheduler does not look at it"
+
+
+@without_garbage_collection()
+def schedule(
+    compiled: CompiledCluster,
+    profiles: Sequence[Profile] = (Profile(),),
+    seed: int = 0,
+    release: Release = USUAL,
+) -> Solution:
+    """Return what kube-scheduler does with the pods that wait.
+
+    Pods come by priority, then by when they came into the queue (``queuesort/priority_sort.go``), which no object
+    tells. A scheduler that starts hears of nodes and pods in no order: they come at random. One that runs hears of pods
+    as they are made, those of one second in no order; that it runs is seen by pods that it has tried (their condition
+    ``PodScheduled``). A pod without a feasible node is tried again after all others if the pods bound since then may
+    help it (upstream's queueing hints). Preemption is off.
+
+    Parameters
+    ----------
+    profiles
+        One for each scheduler name.
+    release
+        In what the version differs from 1.36, beside its feature gates.
+    seed
+        Decides in which order the scheduler hears of nodes and pods, and which of equally good nodes is taken, as many
+        nodes are looked at at a time.
+
+    Returns
+    -------
+    Solution
+        ``errors`` holds the scheduler's message for each demand without a node. Pods without claims are scheduled, too;
+        what happened to them is in ``warnings``.
+    """
+    timings: dict[str, float] = {}
+    with phase(timings, "scheduler"):
+        run = SchedulingRun(compiled, profiles, Random(seed), release)
+        run.schedule_all()
+        placements = run.scheduler.solution.placements
+        placed = {placement.demand for placement in placements}
+        errors: dict[int, AllocationError] = {}
+        for number, demand in enumerate(compiled.problem.demands):
+            if number in placed:
+                continue
+            reason = _NO_POD
+            if not compiled.is_claim(demand):
+                reason = run.reason(demand.key)
+            errors[number] = AllocationError(reason)
+        return Solution(
+            placements,
+            errors=errors,
+            warnings=tuple(run.warnings()),
+            timings=timings,
+            bindings=run.bindings,
+        )
+
+
+class SchedulingRun:
+    """Pods that come, are tried one after the other, and go.
+
+    Attributes
+    ----------
+    scheduler
+        What is on the nodes.
+    """
+
+    def __init__(
+        self,
+        compiled: CompiledCluster,
+        profiles: Sequence[Profile],
+        random: Random,
+        release: Release,
+    ) -> None:
+        self._cluster = compiled.cluster
+        self._asking = {
+            demand.key
+            for demand in compiled.problem.demands
+            if not compiled.is_claim(demand)
+        }
+        self._random = random
+        self._in_order = release.hears_in_order
+        numbers, nodes = compiled.problem.all_nodes, compiled.problem.nodes
+        if release.hears_in_order:
+            heard_of = sorted(numbers, key=lambda number: nodes[number].name)
+        else:
+            heard_of = random.sample(numbers, len(numbers))
+        self.scheduler = scheduler = Scheduler(
+            compiled, profiles, heard_of, release=release
+        )
+        self._queued: set[ClaimKey] = set()
+        self._pods = {pod.key: pod for pod in compiled.cluster.pods}
+        self._groups = find_groups(compiled.cluster, compiled.problem.features)
+        self._cycle = GroupCycle(
+            scheduler, self._chosen, random, only_best=True
+        )
+        self._nodes: dict[ClaimKey, str] = {}
+        running: dict[ClaimKey, str] = {}
+        for key, pod in self._pods.items():
+            node = pod.spec.node_name
+            if node and node in scheduler.snapshot.by_name:
+                running[key] = node
+        # Pods that run already, and those that were bound since, which come and go.
+        self._homes = ChainMap(self._nodes, running)
+        self._failed: dict[ClaimKey, Attempt] = {}
+        self._trees = find_trees(
+            compiled.cluster, compiled.problem.features, self._groups
+        )
+
+    def schedule_all(self) -> None:
+        """Try every pod that waits."""
+        self.schedule([pod.key for pod in self._queue()])
+
+    def schedule(self, waiting: Sequence[ClaimKey]) -> None:
+        """Every pod in turn, and again those that others may have helped; with one of a group come the others of it."""
+        self._queued.update(waiting)
+        while waiting:
+            before = len(self._nodes)
+            tried: set[ClaimKey] = set()
+            for key in waiting:
+                if key not in tried:
+                    tried.update(self._schedule(key))
+            # Only a pod that was bound since can have changed anything.
+            waiting = []
+            if len(self._nodes) > before:
+                waiting = [
+                    key for key in self._failed if self.may_be_helped(key)
+                ]
+
+    def try_once(self, waiting: Sequence[ClaimKey]) -> bool:
+        """Try pods that come together, and say whether all of them were bound."""
+        if any(self._held_back(self._pods[key]) is not None for key in waiting):
+            return False
+        self._queued.update(waiting)
+        self._schedule(waiting[0])
+        return self._nodes.keys() >= set(waiting)
+
+    def may_be_helped(self, key: ClaimKey) -> bool:
+        """Whether a pod whose attempt has failed could be bound once more pods are."""
+        return key in self._failed and self._failed[key].may_be_helped
+
+    def node_of(self, key: ClaimKey) -> str | None:
+        """The node that a pod was bound to, as long as it is there."""
+        return self._nodes.get(key)
+
+    def depart(self, key: ClaimKey) -> None:
+        """Take a pod that was bound off its node; it does not come back."""
+        node = self.scheduler.snapshot.by_name[self._nodes.pop(key)]
+        self.scheduler.unbind(key, node)
+        self._queued.discard(key)
+
+    def preempt(self, key: ClaimKey) -> tuple[ClaimKey, ...] | None:
+        """Bind a pod in the stead of those that upstream's preemption evicts for it; None if that does not help.
+
+        The evicted pods give back their devices, and the pod is tried again on the node that it nominated. Those that
+        ran before anybody was scheduled are gone from their node, but what their claims hold stays in use.
+        """
+        attempt = self.scheduler.attempt(key)
+        if attempt.feasible:
+            return None
+        order = {bound: place for place, bound in enumerate(self._nodes)}
+        chosen = self.scheduler.preempt(attempt, order)
+        if chosen is None:
+            return None
+        node, evicted = chosen
+        victims = tuple(pod.key for pod in evicted)
+        for pod in evicted:
+            if pod.key in self._nodes:
+                # Whom `preempt` took away comes back, to leave with its devices.
+                self.scheduler.snapshot.add(pod, node)
+                self.depart(pod.key)
+        attempt = self.scheduler.attempt(key, [node.name])
+        # It fitted where the victims were gone but for their devices, and these are
+        # given back now.
+        assert attempt.feasible
+        self._queued.add(key)
+        self._enter(attempt, attempt.chosen)
+        return victims
+
+    def _queue(self) -> list[Pod]:
+        """The pods that wait, by priority, those of one priority as the scheduler hears of them."""
+        pods = [
+            pod for pod in self._pods.values() if self._held_back(pod) is None
+        ]
+        runs = any(pod.tried_before for pod in pods)
+        if self._in_order and not runs:
+            pods.sort(key=lambda pod: pod.key)
+        else:
+            self._random.shuffle(pods)
+        if runs:
+            # When a pod was made, as far as that is known.
+            pods.sort(key=_age)
+        return sorted(pods, key=lambda pod: -(pod.spec.priority or 0))
+
+    def _held_back(self, pod: Pod) -> str | None:
+        """Why a pod is not in the queue."""
+        if pod.spec.node_name:
+            return _BOUND
+        if pod.spec.scheduling_gates:
+            return f"scheduling gates: {', '.join(gate.name for gate in pod.spec.scheduling_gates)}"
+        if pod.spec.scheduler_name not in self.scheduler.profiles:
+            return f'no profile is for spec.schedulerName "{pod.spec.scheduler_name}"'
+        if pod.key in self._cluster.unresolved:
+            return "; ".join(self._cluster.unresolved[pod.key])
+        group = self._groups.get(pod.key)
+        if group is not None and group.held_back:
+            return group.held_back
+        if pod.key in self._trees.held_back:
+            return self._trees.held_back[pod.key]
+        for key in self._cluster.pod_claims(pod):
+            claim = self._cluster.claim(key)
+            if (
+                claim is not None
+                and claim.metadata.deletion_timestamp is not None
+            ):
+                return f'resourceclaim "{claim.name}" is being deleted'
+        return None
+
+    def _schedule(self, key: ClaimKey) -> Sequence[ClaimKey]:
+        """Try a pod, and the others of its group, or of its tree of groups; returns who was tried."""
+        root = self._trees.roots.get(key)
+        if root is None:
+            return self._schedule_together(key)
+        return self._schedule_tree(root)
+
+    def _schedule_tree(
+        self, tree: GroupTree, within: Places | None = None
+    ) -> Sequence[ClaimKey]:
+        """Try the pods below a group of groups in each domain that there is for it; returns who was tried.
+
+        Source: KEP-6012, "CompositePodGroup Scheduling Algorithm".
+
+        Parameters
+        ----------
+        within
+            The places of the nodes that there are, if it is below another group; all, if not given.
+        """
+        waiting = self._waiting(tree.pods)
+        if not waiting:
+            return waiting
+        snapshot = self.scheduler.snapshot
+        try:
+            domains = placements_of(tree, self._homes, snapshot, within)
+        except PlacementError as error:
+            self._failed |= {
+                key: Attempt(key, message=str(error)) for key in waiting
+            }
+            return waiting
+        placements = list(domains.values())
+        self._random.shuffle(placements)
+        running = sum(key in self._homes for key in tree.pods)
+        trials = [self._tried(tree, waiting, places) for places in placements]
+        with_nodes = [trial for trial in trials if trial.nodes]
+        admitted = best_rated(self.scheduler, with_nodes, running)
+        # The first trial tells why, if none helps.
+        chosen = self._random.choice(admitted) if admitted else trials[0]
+        for attempt in chosen.attempts:
+            self._enter(attempt, chosen.nodes.get(attempt.pod))
+        return waiting
+
+    def _tried(
+        self,
+        tree: GroupTree,
+        waiting: Sequence[ClaimKey],
+        within: Places | None,
+    ) -> GroupTrial:
+        """Return how pods below a group of groups fare in a set of nodes, its children one after the other.
+
+        Nobody has a node in the end, but what those before get counts for those after. Where too few children are
+        admitted, nobody is to get a node.
+        """
+        before = len(self._nodes)
+        for child in tree.children:
+            if isinstance(child, GroupTree):
+                self._schedule_tree(child, within)
+            elif members := self._waiting(child.pods):
+                self._schedule_together(members[0], within)
+        is_admitted = tree.is_admitted(self._homes)
+        by_name = self.scheduler.snapshot.by_name
+        nodes = {
+            key: by_name[self._nodes[key]] for key in list(self._nodes)[before:]
+        }
+        for key, node in reversed(nodes.items()):
+            self.scheduler.unbind(key, node)
+            del self._nodes[key]
+        message = ""
+        if not is_admitted:
+            message = f"too few of the groups of {tree.name} fit together"
+        attempts = [Attempt(key, message=message) for key in nodes]
+        attempts += (self._failed[key] for key in waiting if key not in nodes)
+        return GroupTrial(within, attempts, nodes if is_admitted else {})
+
+    def _waiting(self, pods: Iterable[ClaimKey]) -> list[ClaimKey]:
+        """Those of some pods that are in the queue and have no node yet."""
+        return [
+            key
+            for key in pods
+            if key in self._queued and key not in self._nodes
+        ]
+
+    def _schedule_together(
+        self, key: ClaimKey, within: Places | None = None
+    ) -> Sequence[ClaimKey]:
+        """Try a pod, and the others of its group; returns who was tried. ``within``: as in `_schedule_tree`."""
+        group = self._groups.get(key)
+        if group is None:
+            attempt = self.scheduler.attempt(key, only_best=True)
+            self._enter(
+                attempt, self._chosen(attempt) if attempt.feasible else None
+            )
+            return (key,)
+        together = self._together(key, group)
+        for attempt, node in self._cycle.run(
+            group, together, self._homes, within
+        ):
+            self._enter(attempt, node)
+        return together
+
+    def _enter(self, attempt: Attempt, node: NodeInfo | None) -> None:
+        """Bind a pod to its node, or note how its attempt failed."""
+        self._failed.pop(attempt.pod, None)
+        if node is None:
+            self._failed[attempt.pod] = attempt
+        else:
+            self.scheduler.bind(attempt.pod, node)
+            self._nodes[attempt.pod] = node.name
+
+    def _together(self, first: ClaimKey, group: Group) -> list[ClaimKey]:
+        """The pods of a group that wait: by priority, then the one that is up, then the others in no order."""
+        mates = [key for key in self._waiting(group.pods) if key != first]
+        self._random.shuffle(mates)
+        return sorted(
+            (first, *mates),
+            key=lambda key: -(self._pods[key].spec.priority or 0),
+        )
+
+    def _chosen(self, attempt: Attempt) -> NodeInfo:
+        """One of the best nodes: any of them, where it is left to chance in which order they were found."""
+        at_once = self.scheduler.profile_of(attempt.pod).looks_at_once
+        if at_once:
+            return attempt.drawn(self._random)
+        return attempt.chosen
+
+    @property
+    def bindings(self) -> tuple[tuple[ClaimKey, str], ...]:
+        """The pods that were bound, in order, with their nodes."""
+        return tuple(self._nodes.items())
+
+    def reason(self, key: ClaimKey) -> str:
+        """Why a demand was not placed."""
+        if key in self._failed:
+            return self._failed[key].message
+        if key in self._nodes:
+            return (
+                f"bound to {self._nodes[key]}, where a device plugin serves it"
+            )
+        if key not in self._pods:
+            return _NO_POD
+        return self._held_back(self._pods[key]) or _NO_POD
+
+    def warnings(self) -> Iterator[str]:
+        """Yield what happened to pods without claims, and whom preemption could have helped."""
+        without_devices = [
+            key for key in self._nodes if key not in self._asking
+        ]
+        if without_devices:
+            count = len(without_devices)
+            yield f"{count} pods that ask for no device were scheduled, too"
+        failed = [
+            attempt
+            for key, attempt in self._failed.items()
+            if key not in self._asking
+        ]
+        yield from _line("pods that ask for no device have no node", failed)
+        helped = [
+            attempt for attempt in self._failed.values() if attempt.has_victims
+        ]
+        yield from _line(
+            "pods could be helped by preemption, which is off", helped
+        )
+
+
+def _age(pod: Pod) -> tuple[bool, str]:
+    """Return when a pod was made; pods of which nobody knows come last."""
+    created = pod.metadata.creation_timestamp
+    return created is None, created or ""
+
+
+def _line(title: str, attempts: Sequence[Attempt]) -> Iterator[str]:
+    """A line about some pods with the first of them, if there are any."""
+    if attempts:
+        first = attempts[0]
+        yield f"{len(attempts)} {title}: {first.pod}: {first.message}"
