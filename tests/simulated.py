@@ -6,6 +6,7 @@ runs. Faults are the business of who stands between a client and it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
@@ -130,6 +131,7 @@ class Simulated:
     compacted: int = 0
     events: list[tuple[int, str, Json]] = field(default_factory=list)
     lists: list[str] = field(default_factory=list)
+    births: Counter[Place] = field(default_factory=Counter)
     lock: RLock = field(default_factory=RLock)
 
     # -- what a Wire has
@@ -192,7 +194,7 @@ class Simulated:
                 place,
                 {
                     **sent(one),
-                    "metadata": self._born(one["metadata"], namespace),
+                    "metadata": self._born(place, one["metadata"]),
                 },
                 "ADDED",
             )
@@ -216,6 +218,7 @@ class Simulated:
             objects=dict(self.objects),
             events=list(self.events),
             lists=list(self.lists),
+            births=Counter(self.births),
             lock=RLock(),
         )
 
@@ -309,7 +312,7 @@ class Simulated:
                 409,
                 f'{request.kind.plural} "{metadata["name"]}" already exists',
             )
-        new = {**new, "metadata": self._born(metadata, request.namespace)}
+        new = {**new, "metadata": self._born(place, metadata)}
         if request.kind.status:
             new.pop("status", None)
         check_object(new)
@@ -405,10 +408,11 @@ class Simulated:
             if owner in owners:
                 self._drop(place)
 
-    def _born(self, metadata: Json, namespace: str) -> Json:
-        inside = {"namespace": namespace} if namespace else {}
+    def _born(self, place: Place, metadata: Json) -> Json:
+        self.births[place] += 1
+        inside = {"namespace": place[1]} if place[1] else {}
         born = {
-            "uid": f"uid-{self.revision}",
+            "uid": "-".join(("uid", *place, str(self.births[place]))),
             "creationTimestamp": "2026-01-01T00:00:00Z",
             "generation": 1,
         }

@@ -133,7 +133,7 @@ class Live(ServerOptions):
         typer.Option(
             metavar="NAMESPACE",
             help="Where a pod is made for a moment that can run nowhere, by which the scheduler shows that it knows of "
-            "the tainted nodes; empty to do without.",
+            "the fence; empty to do without.",
         ),
     ] = "default"
     watch: Annotated[

@@ -32,12 +32,12 @@ class This:
         return isinstance(other, This) and other.cluster is self.cluster
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=8192)
 def viewed(text: bytes, selection: Selection) -> LiveView:
     return LiveView.of(orjson.loads(text), selection, lambda _run: False)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=8192)
 def planned(mode: Mode, this: This) -> Plan:
     return Question(mode).plan(this.cluster)
 
@@ -88,19 +88,19 @@ class RememberedRun(ApplyRun):
 
 
 def unversioned(one: Json) -> Json:
-    """An object without what no plan depends on: its version, and when it was allocated."""
-    one = {
-        **one,
-        "metadata": {
-            key: part
-            for key, part in one["metadata"].items()
-            if key != "resourceVersion"
-        },
-    }
+    """An object without what no plan depends on: its version, and when it was allocated or fenced."""
+    metadata = dict(one["metadata"])
+    metadata.pop("resourceVersion", None)
+    one = {**one, "metadata": metadata}
     if allocation := (one.get("status") or {}).get("allocation"):
         one["status"] = {
             **one["status"],
             "allocation": _without_time(allocation),
+        }
+    if taints := one.get("spec", {}).get("taints"):
+        one["spec"] = {
+            **one["spec"],
+            "taints": [{**taint, "timeAdded": ""} for taint in taints],
         }
     return one
 

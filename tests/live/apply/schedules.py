@@ -532,6 +532,7 @@ def _begun(setting: Setting) -> Simulated:
         without=frozenset({"devicetaintrules"} if setting.node_taints else ())
     )
     if not setting.knows_rules:
+        server.version = "v1.36.2"
         server.add(scheduler_pod("v1.36.2", "--feature-gates=" + RULES_ON))
     pods = gated("p", "a", "b"), pod("q", "c")
     server.add(*(gang() if setting.gang else crowd(2, *pods)))
@@ -730,7 +731,7 @@ class World:
     def touch(self, name: str) -> None:
         """Change what does not matter."""
         with suppress(Refused):
-            labels = {"touched": str(self.server.revision)}
+            labels = {"touched": str(self.server.revision % 2)}
             self.server.send(
                 "PATCH",
                 f"{CLAIMS}/{name}",
@@ -745,7 +746,7 @@ class World:
                 {
                     "type": "Ready",
                     "status": "True",
-                    "reason": str(self.server.revision),
+                    "reason": f"Heard{self.server.revision % 2}",
                 }
             ]
         }

@@ -89,6 +89,32 @@ def test_a_scheduler_that_does_not_honour_the_fence_is_not_written_beside(
     ]
 
 
+@pytest.mark.parametrize("answers", [True, False])
+def test_under_rules_the_scheduler_must_be_at_work(answers: bool) -> None:
+    server, scheduler = begun()
+    looks: list[int] = []
+
+    def work(_seconds: float) -> None:
+        """The scheduler is behind for a while, or is not there at all."""
+        assert not any(map(devices_of, server.of("resourceclaims")))
+        looks.append(len(looks))
+        if answers and len(looks) > 5:
+            scheduler.settle()
+
+    run = run_on(server)
+    run.probe = SchedulerProbe(run.objects, "default", work, patience=2)
+    units = run.plan()[1]
+    if answers:
+        assert len(run.write(units).claims) == 2
+        assert len(looks) > 5
+    else:
+        with pytest.raises(ApplyError, match="does not know of the fence"):
+            run.write(units)
+        assert not any(map(devices_of, server.of("resourceclaims")))
+    assert server.of("devicetaintrules") == []
+    assert names(server) == ["serve", "train"]
+
+
 def test_what_asked_for_a_run_that_was_killed_goes_with_its_fence() -> None:
     server, _ = begun()
     client = Client(server)
@@ -102,8 +128,8 @@ def test_what_asked_for_a_run_that_was_killed_goes_with_its_fence() -> None:
         "Node node",
         "Pod dralloc",
     ]
-    again = run_on(server, run.name, journal=run.journal)
-    again.fence = NodeTaintFence(again.objects, run.name)
+    again = run_on(server, "run-2", journal=run.journal)
+    again.fence = NodeTaintFence(again.objects, again.name)
     again.resume()
     assert names(server) == ["serve", "train"]
 

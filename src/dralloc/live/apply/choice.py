@@ -310,6 +310,10 @@ def _support(objects: LiveObjects) -> RuleSupport:
 # The pod may come to one node only, and asks for a label there that no node has.
 # kube-scheduler looks at taints before it looks at labels (the order of its default
 # plugins), and says what it found first.
+#
+# Of DeviceTaintRules it says nothing to anybody. That it answers a pod that was made
+# after them shows that it runs, and is not behind: it may still hear of rules later
+# than of pods, for which a run waits (``--settle``).
 
 NOWHERE: Final = "dralloc.dev/nowhere"
 """A label that no node has."""
@@ -341,6 +345,11 @@ class SchedulerProbe:
 
         Nodes come to the scheduler in the order in which they were changed: who knows of the last one knows of all.
 
+        Parameters
+        ----------
+        name
+            The node; if it is empty, the scheduler may say anything.
+
         Raises
         ------
         ApplyError
@@ -350,7 +359,11 @@ class SchedulerProbe:
         while waited < self.patience:
             key = ClaimKey(self.namespace, f"dralloc-probe-{uuid4().hex[:12]}")
             try:
-                node = self.objects.get(NODES, ClaimKey("", name))
+                node = (
+                    self.objects.get(NODES, ClaimKey("", name))
+                    if name
+                    else None
+                )
                 self.objects.create(PODS, _pod(key, node, run))
             except Refused as refusal:
                 return str(refusal)
@@ -364,7 +377,7 @@ class SchedulerProbe:
                     self.objects.wire.send(
                         "DELETE", path, {}, {"gracePeriodSeconds": 0}
                     )
-            if _TAINTED in said:
+            if _TAINTED in said or (said and not name):
                 return ""
             self.pause(_INTERVAL)
             waited += _INTERVAL
@@ -387,23 +400,29 @@ class SchedulerProbe:
         )
 
 
-def _pod(key: ClaimKey, node: Json, run: str) -> Json:
-    """Return a run's pod for one node that tolerates all of its taints but that of the fence."""
-    tolerated_taints = [
-        node_taint
-        for node_taint in node.get("spec", {}).get("taints") or ()
-        if node_taint.get("key") != FENCE
-    ]
+def _pod(key: ClaimKey, node: Json | None, run: str) -> Json:
+    """Return a run's pod that can run nowhere.
+
+    Parameters
+    ----------
+    node
+        The node that it is for, whose taints but that of the fence it tolerates; None if for any.
+    """
+    term: Json = {"matchExpressions": [{"key": NOWHERE, "operator": "Exists"}]}
+    tolerated_taints: list[Json] = []
+    if node is not None:
+        only = {
+            "key": "metadata.name",
+            "operator": "In",
+            "values": [node["metadata"]["name"]],
+        }
+        term["matchFields"] = [only]
+        tolerated_taints = [
+            node_taint
+            for node_taint in node.get("spec", {}).get("taints") or ()
+            if node_taint.get("key") != FENCE
+        ]
     cordon = {"key": CORDON_TAINT.key, "effect": CORDON_TAINT.effect}
-    only = {
-        "key": "metadata.name",
-        "operator": "In",
-        "values": [node["metadata"]["name"]],
-    }
-    term = {
-        "matchFields": [only],
-        "matchExpressions": [{"key": NOWHERE, "operator": "Exists"}],
-    }
     required = {
         "requiredDuringSchedulingIgnoredDuringExecution": {
             "nodeSelectorTerms": [term]

@@ -116,6 +116,15 @@ class Fence:
         """The toleration by which the run's own pods pass; None where the fence is not about pods."""
         return None
 
+    @property
+    def is_any(self) -> bool:
+        """Whether it is one, which a scheduler has to know of."""
+        return False
+
+    def node_of(self, part: str) -> str:  # noqa: ARG002
+        """Return the node that a part closes to pods; empty if it closes none."""
+        return ""
+
     def parts(
         self,
         pools: Iterable[PoolID],  # noqa: ARG002
@@ -156,6 +165,11 @@ class TaintRuleFence(Fence):
     kind: str = "taint rules"
     is_over: Callable[[str], bool] = has_ended
 
+    @property
+    def is_any(self) -> bool:
+        """It is one."""
+        return True
+
     def parts(
         self,
         pools: Iterable[PoolID],
@@ -189,6 +203,10 @@ class TaintRuleFence(Fence):
         """Delete the rule of a pool. Controllers write its status, so that it may have changed meanwhile."""
         _lift_rule(self.objects, _name(part), self.run)
 
+    def sweep(self) -> None:
+        """Delete the pods by which the scheduler was asked whether it is at work."""
+        _delete_probes(self.objects, self.run)
+
 
 @dataclass
 class NodeTaintFence(Fence):
@@ -202,6 +220,15 @@ class NodeTaintFence(Fence):
     run: str
     kind: str = "node taints"
     is_over: Callable[[str], bool] = has_ended
+
+    @property
+    def is_any(self) -> bool:
+        """It is one."""
+        return True
+
+    def node_of(self, part: str) -> str:
+        """Return the part, which is a node."""
+        return part
 
     @property
     def toleration(self) -> Json:
@@ -256,9 +283,7 @@ class NodeTaintFence(Fence):
 
     def sweep(self) -> None:
         """Delete the pods by which the scheduler was asked whether it knows of the taints."""
-        for probe in self.objects.listed(PODS, label=FENCE)["items"]:
-            if run_of({**probe, "kind": PODS.kind}) == self.run:
-                _delete_probe(self.objects, probe)
+        _delete_probes(self.objects, self.run)
 
     def _write(self, node: Json, taints: list[Json]) -> bool:
         """Return whether the node was still as it was seen: kubelets, and other runs, may write it at any time."""
@@ -306,6 +331,12 @@ def _lift_rule(objects: LiveObjects, name: str, run: str) -> None:
             partial(objects.delete, RULES, rule)
         ):
             _lift_rule(objects, name, run)
+
+
+def _delete_probes(objects: LiveObjects, run: str) -> None:
+    for probe in objects.listed(PODS, label=FENCE)["items"]:
+        if run_of({**probe, "kind": PODS.kind}) == run:
+            _delete_probe(objects, probe)
 
 
 def _delete_probe(objects: LiveObjects, probe: Json) -> None:

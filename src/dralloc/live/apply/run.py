@@ -621,12 +621,9 @@ class ApplyRun:
                 "--fence names another one"
             ) from None
         self._held |= fresh
-        if (
-            fresh
-            and self.probe is not None
-            and self.fence.toleration is not None
-        ):
-            self._unasked = self.probe.confirm(max(fresh), self.name)
+        if fresh and self.probe is not None and self.fence.is_any:
+            closed_node = self.fence.node_of(max(fresh))
+            self._unasked = self.probe.confirm(closed_node, self.name)
         self.pause(self.settle)
         return fresh.issuperset(missing)
 
@@ -653,7 +650,8 @@ class ApplyRun:
     def _lift(self, parts: Iterable[str]) -> None:
         """Lift all parts that can be lifted, those whose answer was lost, or that are refused, a few times."""
         lifts = [partial(self.fence.lift, part) for part in parts]
-        held: list[Callable[[], None]] = [*lifts, self.fence.sweep]
+        sweeps = [self.fence.sweep] if self.probe is not None else []
+        held: list[Callable[[], None]] = [*lifts, *sweeps]
         failure = ""
         for attempt in range(_LIFTS):
             stuck = []
