@@ -467,7 +467,7 @@ WORKLOADS: Final[tuple[FieldRow, ...]] = (
         "Pod status.conditions.reason",
     ),
     *preferred(
-        "preemption is off; its message says whether it could help",
+        "which pods are nominated for nodes where others would be evicted for them",
         "Pod spec.preemptionPolicy",
     ),
     *ignored(

@@ -48,6 +48,8 @@ class Features:
     ``WorkloadResourceClaims``: each pod of a PodGroup has claims of its own, whatever the group's are (KEP-5729).
     ``FractionalCapacityRange``: steps of a capacity's range are counted in whole units only, also where the range is in
     fractions (KEP-5075).
+    ``Preemption``: kube-scheduler supposes that whoever is evicted keeps its devices (KEP-5690), and mode ``scheduler``
+    evicts nobody.
     ``TaintTolerationComparisonOperators``: tolerations with ``Gt`` and ``Lt`` tolerate nothing (KEP-5471).
 
     Examples
@@ -77,6 +79,7 @@ class Features:
     WorkloadResourceClaims: bool = True
     FractionalCapacityRange: bool = True
     TaintTolerationComparisonOperators: bool = True
+    Preemption: bool = True
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -285,6 +288,7 @@ GATES: Final[Mapping[str, Gate]] = {
     "TaintTolerationComparisonOperators": Gate(
         "TaintTolerationComparisonOperators", 5471, (_alpha(35),)
     ),
+    "Preemption": Gate("DRAPreemption", 5690, planned="alpha in 1.38"),
 }
 """The gates by their names here: one for each field of `Features`."""
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from copy import copy
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from dralloc.objects.names import ClaimKey
 from dralloc.problem.grouping import grouped, summed
@@ -117,6 +117,40 @@ class Ledger:
             number: list(groups)
             for number, groups in problem.groups_in_use.items()
         }
+
+    def copy(self) -> Self:
+        """A ledger that can be changed apart from this one."""
+        ledger = copy(self)
+        ledger.held, ledger.shares, ledger.free = (
+            set(self.held),
+            dict(self.shares),
+            list(self.free),
+        )
+        ledger.consumed = {
+            slot: dict(amounts) for slot, amounts in self.consumed.items()
+        }
+        ledger._overdrawn = self._overdrawn.copy()
+        ledger._grouped = {
+            number: list(members) for number, members in self._grouped.items()
+        }
+        return ledger
+
+    def tighten(self, further: Ledger) -> None:
+        """Count as in use what is so here or in a further ledger of the problem, and of amounts the larger ones."""
+        self.held |= further.held
+        for slot, number in further.shares.items():
+            self.shares[slot] = max(self.shares.get(slot, 0), number)
+        for slot, amounts in further.consumed.items():
+            consumed = self.consumed.setdefault(slot, {})
+            for name, amount in amounts.items():
+                consumed[name] = max(consumed.get(name, 0), amount)
+        for counter, free in enumerate(further.free):
+            more = self.free[counter] - free
+            if more > 0:
+                self._consume(((counter, more),), 1)
+        for number, members in further._grouped.items():
+            here = self._grouped.setdefault(number, [])
+            here += [groups for groups in members if groups not in here]
 
     # Questions.
 
@@ -392,21 +426,9 @@ class ClaimLedger(Ledger):
         for holding in holdings:
             self._note(holding)
 
-    def copy(self) -> ClaimLedger:
+    def copy(self) -> Self:
         """A ledger that can be changed apart from this one."""
-        ledger = copy(self)
-        ledger.held, ledger.shares, ledger.free = (
-            set(self.held),
-            dict(self.shares),
-            list(self.free),
-        )
-        ledger.consumed = {
-            slot: dict(amounts) for slot, amounts in self.consumed.items()
-        }
-        ledger._overdrawn = self._overdrawn.copy()
-        ledger._grouped = {
-            number: list(members) for number, members in self._grouped.items()
-        }
+        ledger = super().copy()
         ledger.by_claim = defaultdict(
             list, {key: list(entries) for key, entries in self.by_claim.items()}
         )

@@ -14,6 +14,7 @@ from dralloc.ask.whatif import Preemption, preempt
 from dralloc.objects.api.base import changed
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError
+from dralloc.objects.features import ALL_FEATURES
 from eviction_strategies import ANNOTATION, House, houses
 from examples import INDEPENDENT, examples
 from preemptions import Crowd, cheapest, crowds
@@ -304,9 +305,20 @@ def test_victims_free_cpu_too_where_upstream_evicts_more() -> None:
     assert "kube-scheduler's preemption evicts 2 where 1 would do" in str(found)
 
 
-def test_upstream_evicts_nobody_for_devices() -> None:
+def test_upstream_evicts_for_devices_where_it_frees_them() -> None:
+    """KEP-5690: on the node with two small ones fewer priorities are lost than with the large one."""
     found = preempt(
         three_nodes(TWO_SMALL, ONE_LARGE, waiting(2)), pod="default/new"
+    )
+    assert found.upstream.admits
+    assert [one.pod.name for one in found.upstream.victims] == ["x", "y"]
+
+
+def test_without_the_gate_upstream_evicts_nobody_for_devices() -> None:
+    found = preempt(
+        three_nodes(TWO_SMALL, ONE_LARGE, waiting(2)),
+        pod="default/new",
+        features=ALL_FEATURES.switched({"DRAPreemption": False}),
     )
     assert not found.upstream.admits
     assert "Preemption is not helpful for scheduling" in found.upstream.message

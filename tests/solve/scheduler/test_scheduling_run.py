@@ -200,11 +200,12 @@ def test_pods_without_claims_take_their_share() -> None:
     )
 
 
-def test_preemption_is_off_and_that_is_said() -> None:
+def test_without_its_gate_preemption_is_off_and_that_is_said() -> None:
     one = node("a", {**AMPLE, "pods": "1"})
     plan = dralloc.allocate(
         wire.cluster(one, GPUS, pod("there", on="a"), asking("x", priority=5)),
         "scheduler",
+        features=ALL_FEATURES.switched({"DRAPreemption": False}),
     )
     assert placed(plan) == {}
     assert plan.solution.warnings == (

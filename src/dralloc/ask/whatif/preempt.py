@@ -114,7 +114,7 @@ def _upstream_preemption(
     """Return what upstream's preemption does for some pods, in the order of their turn.
 
     Each pod by itself, as in Kubernetes 1.36 by default, also the pods of a gang. Upstream's dry run lets victims hold
-    on to their devices, so it never evicts anybody for devices.
+    on to their devices, so it never evicts anybody for devices, unless DRAPreemption is on (KEP-5690).
     """
     config = choices.scheduler_config
     profiles = (Profile(),) if config is None else read_profiles(Path(config))

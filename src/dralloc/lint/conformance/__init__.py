@@ -29,6 +29,7 @@ from dralloc.lint.conformance.cases import (
 )
 from dralloc.objects.api import Node
 from dralloc.objects.errors import CheckError, Finding, InputError
+from dralloc.objects.features import ALL_FEATURES
 from dralloc.objects.limits import LIMITS
 from dralloc.objects.load import load_documents
 from dralloc.objects.load.yaml_text import documents_of
@@ -318,6 +319,8 @@ def _as_tried(recorded: Json, answer: Json) -> Json:
 # decided about the claim.)
 
 _MOST_ORDERS: Final = 64
+_RECORDED: Final = ALL_FEATURES.switched({"DRAPreemption": False})
+"""No scheduler that was recorded has it (KEP-5690)."""
 _PROFILE: Final = "scheduler"
 _IN_FLIGHT: Final = "is in the process of being allocated"
 
@@ -342,7 +345,8 @@ def run_scheduler(run: Json) -> CaseOutcome:
             [Finding(run["name"], "config", "", failure or "is empty")]
         )
     compiled = compile_cluster(
-        load_documents(run["objects"], source=run["name"])
+        load_documents(run["objects"], source=run["name"]),
+        features=_RECORDED,
     )
     profiles = profiles_of(documents[0], "config")
     replays = []

@@ -22,6 +22,7 @@ from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.names import ClaimKey
 from dralloc.problem.solution import Solution
 from dralloc.solve.scheduler.attempt import Attempt
+from dralloc.solve.scheduler.devices import Nomination
 from dralloc.solve.scheduler.groups import (
     Group,
     GroupCycle,
@@ -67,7 +68,11 @@ def schedule(
     tells. A scheduler that starts hears of nodes and pods in no order: they come at random. One that runs hears of pods
     as they are made, those of one second in no order; that it runs is seen by pods that it has tried (their condition
     ``PodScheduled``). A pod without a feasible node is tried again after all others if the pods bound since then may
-    help it (upstream's queueing hints). Preemption is off.
+    help it (upstream's queueing hints).
+
+    With the feature ``Preemption`` a pod that is in no group is nominated for the node where the eviction of others
+    makes room (KEP-5690). The others are there to the end: this is the moment before they leave. What the nominated pod
+    is to get is kept from pods that are not more important. Without the feature nobody is nominated.
 
     Parameters
     ----------
@@ -87,7 +92,13 @@ def schedule(
     """
     timings: dict[str, float] = {}
     with phase(timings, "scheduler"):
-        run = SchedulingRun(compiled, profiles, Random(seed), release)
+        run = SchedulingRun(
+            compiled,
+            profiles,
+            Random(seed),
+            release,
+            nominates=compiled.problem.features.Preemption,
+        )
         run.schedule_all()
         placements = run.scheduler.solution.placements
         placed = {placement.demand for placement in placements}
@@ -115,6 +126,11 @@ class SchedulingRun:
     ----------
     scheduler
         What is on the nodes.
+
+    Parameters
+    ----------
+    nominates
+        Whether pods are nominated for nodes on which others would have to be evicted for them.
     """
 
     def __init__(
@@ -123,7 +139,11 @@ class SchedulingRun:
         profiles: Sequence[Profile],
         random: Random,
         release: Release,
+        *,
+        nominates: bool = False,
     ) -> None:
+        self._nominates = nominates
+        self._nominations: dict[ClaimKey, Nomination] = {}
         self._cluster = compiled.cluster
         self._asking = {
             demand.key
@@ -373,9 +393,27 @@ class SchedulingRun:
         self._failed.pop(attempt.pod, None)
         if node is None:
             self._failed[attempt.pod] = attempt
-        else:
-            self.scheduler.bind(attempt.pod, node)
-            self._nodes[attempt.pod] = node.name
+            self._nominate(attempt)
+            return
+        nomination = self._nominations.pop(attempt.pod, None)
+        if nomination is not None:
+            self.scheduler.withdraw(nomination)
+        self.scheduler.bind(attempt.pod, node)
+        self._nodes[attempt.pod] = node.name
+
+    def _nominate(self, attempt: Attempt) -> None:
+        """Nominate a pod after an attempt that failed, if evicting others helps it.
+
+        As long as its victims are there, a nominated pod evicts nobody else (``PodEligibleToPreemptOthers``).
+        """
+        key = attempt.pod
+        if not self._nominates or not attempt.has_victims:
+            return
+        if key in self._nominations or key in self._groups:
+            return
+        nomination = self.scheduler.nominate(attempt)
+        if nomination is not None:
+            self._nominations[key] = nomination
 
     def _together(self, first: ClaimKey, group: Group) -> list[ClaimKey]:
         """The pods of a group that wait: by priority, then the one that is up, then the others in no order."""
@@ -394,12 +432,21 @@ class SchedulingRun:
         return attempt.chosen
 
     @property
+    def nominations(self) -> Sequence[Nomination]:
+        """The pods that wait until others are evicted for them, in order."""
+        return tuple(self._nominations.values())
+
+    @property
     def bindings(self) -> tuple[tuple[ClaimKey, str], ...]:
         """The pods that were bound, in order, with their nodes."""
         return tuple(self._nodes.items())
 
     def reason(self, key: ClaimKey) -> str:
         """Why a demand was not placed."""
+        if key in self._nominations:
+            return (
+                f"{self._failed[key].message} {_said(self._nominations[key])}"
+            )
         if key in self._failed:
             return self._failed[key].message
         if key in self._nodes:
@@ -424,8 +471,14 @@ class SchedulingRun:
             if key not in self._asking
         ]
         yield from _line("pods that ask for no device have no node", failed)
+        if self.nominations:
+            first = self.nominations[0]
+            count = len(self.nominations)
+            yield f"{count} pods wait until others are evicted for them: {first.pod.key}: {_said(first)}"
         helped = [
-            attempt for attempt in self._failed.values() if attempt.has_victims
+            attempt
+            for key, attempt in self._failed.items()
+            if attempt.has_victims and key not in self._nominations
         ]
         yield from _line(
             "pods could be helped by preemption, which is off", helped
@@ -436,6 +489,14 @@ def _age(pod: Pod) -> tuple[bool, str]:
     """Return when a pod was made; pods of which nobody knows come last."""
     created = pod.metadata.creation_timestamp
     return created is None, created or ""
+
+
+def _said(nomination: Nomination) -> str:
+    """Say for which node a pod is nominated, and in place of whom."""
+    victims = ", ".join(str(victim.key) for victim in nomination.victims)
+    return (
+        f"nominated for {nomination.node.name}, from where it evicts {victims}"
+    )
 
 
 def _line(title: str, attempts: Sequence[Attempt]) -> Iterator[str]:

@@ -41,6 +41,8 @@ from dralloc.solve.scheduler.plugins import PLUGINS
 from dralloc.solve.scheduler.snapshot import NodeInfo
 
 if TYPE_CHECKING:
+    from dralloc.compile.pods import PodInfo
+    from dralloc.solve.scheduler.devices import Nomination
     from dralloc.solve.scheduler.snapshot import Snapshot
 
 __all__ = [
@@ -52,6 +54,7 @@ __all__ = [
     "feasible_nodes_to_find",
     "filtered",
     "first_rejection",
+    "nominated_beside",
     "scored",
 ]
 
@@ -389,7 +392,11 @@ def _turns_in_heap(size: int) -> NDArray[np.intp]:
 
 
 def checks_of(cycle: Cycle) -> Iterator[tuple[Plugin, Check | Rejection]]:
-    """Yield what the filters have to say about the pod; a rejection is the last of them."""
+    """Yield what the filters have to say about the pod; a rejection is the last of them.
+
+    Where pods are nominated for nodes, the filters are asked once more, as if these were there.
+    """
+    checks: list[Check] = []
     for plugin in PLUGINS:
         if plugin.filter is None or plugin.name in cycle.profile.no_filters:
             continue
@@ -398,6 +405,51 @@ def checks_of(cycle: Cycle) -> Iterator[tuple[Plugin, Check | Rejection]]:
             yield plugin, answer
         if isinstance(answer, Rejection):
             return
+        if answer is not None:
+            checks.append(answer)
+    if cycle.nominations:
+        yield _NOMINATED_PODS, partial(_beside_nominated, cycle, checks)
+
+
+_NOMINATED_PODS: Final = Plugin("NominatedPods", looks_around=True)
+"""Stands for the filters beside pods that are nominated for a node."""
+
+
+def _beside_nominated(
+    cycle: Cycle, checks: Sequence[Check], node: NodeInfo
+) -> Rejection | None:
+    """Return what is against a node once the pods of no lower priority are there that are nominated for it.
+
+    Source: ``RunFilterPluginsWithNominatedPods`` of ``kubernetes/pkg/scheduler``.
+    """
+    nominations = nominated_beside(cycle.nominations, cycle.pod, node)
+    if not nominations:
+        return None
+    before = cycle.snapshot.states_at((node.place,))
+    for nomination in nominations:
+        cycle.snapshot.add(nomination.pod, node)
+    try:
+        with cycle.devices.beside(nominations):
+            return first_rejection(checks, node)
+    finally:
+        # Also if an error ends the attempt.
+        for nomination in nominations:
+            cycle.snapshot.remove(nomination.pod, node)
+        cycle.snapshot.restore(before)
+
+
+def nominated_beside(
+    nominations: Mapping[int, Sequence[Nomination]],
+    pod: PodInfo,
+    node: NodeInfo,
+) -> list[Nomination]:
+    """Return the nominations for a node that go before another pod: those of pods that are not less important."""
+    return [
+        nomination
+        for nomination in nominations.get(node.place, ())
+        if nomination.pod.key != pod.key
+        and nomination.pod.kind.priority >= pod.kind.priority
+    ]
 
 
 def first_rejection(

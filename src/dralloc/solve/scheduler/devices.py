@@ -12,6 +12,7 @@ from collections.abc import (
     Sequence,
     Set,
 )
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from types import MappingProxyType
@@ -27,7 +28,9 @@ from dralloc.compile.pods import PodInfo
 from dralloc.objects.api import ResourceClaim
 from dralloc.objects.api.selecting import selector_matches
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Alternative, Charge, Claim, DeviceIndex
+from dralloc.problem import Alternative, Charge, Claim, Device, DeviceIndex
+from dralloc.problem.grouping import grouped
+from dralloc.problem.ledger import Holding
 from dralloc.problem.solution import Grant, Placement
 from dralloc.solve.first_fit.batch import QuickRun
 from dralloc.solve.first_fit.candidates import (
@@ -37,10 +40,14 @@ from dralloc.solve.first_fit.candidates import (
     places,
 )
 from dralloc.solve.first_fit.plain import Found as Taken
-from dralloc.solve.first_fit.search import DepthFirstSearch, nothing_on
+from dralloc.solve.first_fit.search import (
+    DepthFirstSearch,
+    SearchLedger,
+    nothing_on,
+)
 from dralloc.solve.scheduler.snapshot import Granted, NodeInfo, PodFootprints
 
-__all__ = ["MOST_ALTERNATIVES", "Devices", "Found", "Wanted"]
+__all__ = ["MOST_ALTERNATIVES", "Devices", "Found", "Nomination", "Wanted"]
 
 MOST_ALTERNATIVES: Final = 8
 """Most entries of ``firstAvailable`` (``FirstAvailableDeviceRequestMaxSize`` of resource.k8s.io)."""
@@ -90,6 +97,31 @@ class _NodeAnswers:
 
 
 _Searched = dict[int, _NodeAnswers]
+
+
+@dataclass(frozen=True)
+class Nomination:
+    """A pod that is to come to a node once others have left (``status.nominatedNodeName``), and what is kept for it.
+
+    Source: KEP-5690, "Claim nomination".
+
+    Parameters
+    ----------
+    pod
+        With what its devices take of the node.
+    victims
+        Who has to leave.
+    released
+        The claims that are free then.
+    promised
+        What its own claims hold then.
+    """
+
+    pod: PodInfo
+    node: NodeInfo
+    victims: Sequence[PodInfo]
+    released: Sequence[ClaimKey]
+    promised: Sequence[Holding]
 
 
 class _Offer(NamedTuple):
@@ -155,6 +187,10 @@ class Devices(QuickRun):
         self._never_fits: dict[ClaimClass, NDArray[np.bool_]] = {}
         self._hopeless: dict[ClaimClass, NDArray[np.bool_]] = {}
         self._recent: dict[ClaimKey, tuple[_Searched, _Searched]] = {}
+        self._compiled = compiled
+        # Claims that are free by supposition, and how many suppositions there are.
+        self._supposed: set[ClaimKey] = set()
+        self._suppositions = 0
         self._selected = CandidateIndex(self._problem, tainted=True)
         self._users: dict[ClaimKey, set[tuple[str, str]]] = defaultdict(set)
         self.footprints = PodFootprints(compiled)
@@ -319,7 +355,8 @@ class Devices(QuickRun):
             The attempt ends with an error: for every node, or for this one.
         """
         claims, claim_class = open_claims
-        if claim_class is None:
+        # What is known of nodes is known of what is in use in fact.
+        if claim_class is None or self._suppositions:
             grants = self._plain_search(claims, node.number, None)
             self._ledger.revert()
             return grants
@@ -479,10 +516,16 @@ class Devices(QuickRun):
             self._class_of_demand[number] = self._claim_classes.of(claims)
         return self._class_of_demand[number]
 
-    def bind(self, pod: PodInfo, node: NodeInfo) -> tuple[PodInfo, Set[int]]:
+    def bind(
+        self,
+        pod: PodInfo,
+        node: NodeInfo,
+        nominations: Sequence[Nomination] = (),
+    ) -> tuple[PodInfo, Set[int]]:
         """Give the pod's open claims what `find` finds; they fit. It is placed if all that it asks for are devices.
 
-        Returns the pod with what its devices take of the node, and the indices of the nodes that can see these.
+        What is kept for pods that are nominated for the node is not given to it. Returns the pod with what its devices
+        take of the node, and the indices of the nodes that can see these.
         """
         using = [
             (key, self._cluster.consumer(pod.key, key))
@@ -498,7 +541,10 @@ class Devices(QuickRun):
             self._bound[pod.key] = _Bound(new)
             return self.footprints.entered(pod, self.granted({})), set()
         open_claims = self.wanted(pod)(node)
-        grants = self.find(open_claims, node) if open_claims.claims else ()
+        grants: Taken | None = ()
+        if open_claims.claims:
+            with self.beside(nominations):
+                grants = self.find(open_claims, node)
         assert grants is not None
         granted = self.granted(open_claims.granting(grants))
         pod = self.footprints.entered(pod, granted)
@@ -558,11 +604,15 @@ class Devices(QuickRun):
         for node in seeing:
             # Who was bound last leaves the node as it was.
             is_last = self._answers[node] is after.get(node)
-            self._answers[node] = before[node] if is_last else _NodeAnswers()
-            self._hope_again(node)
-            for offer in self._offers[node].values():
-                offer.start_again()
+            self._reopen(node, before[node] if is_last else _NodeAnswers())
         return seeing
+
+    def _reopen(self, node: int, answers: _NodeAnswers) -> None:
+        """Something was released on a node: ask again, but for these answers."""
+        self._answers[node] = answers
+        self._hope_again(node)
+        for offer in self._offers[node].values():
+            offer.start_again()
 
     def _hope_again(self, node: int) -> None:
         """Something was released: classes may fit that did not before."""
@@ -667,6 +717,220 @@ class Devices(QuickRun):
                 if not problem.eligibility.admits(alternative.index, device):
                     return True
         return False
+
+    # Preemption: what pods hold that could leave, and what is kept for those that wait
+    # for that. Source: KEP-5690, "Proposal" and "Claim nomination".
+
+    @property
+    def frees_victims(self) -> bool:
+        """Whether preemption supposes that the devices of whoever is evicted are free."""
+        return self._problem.features.Preemption
+
+    def released(
+        self, victims: Iterable[PodInfo], newcomer: PodInfo
+    ) -> list[ClaimKey]:
+        """Return the claims that are free for a newcomer without some pods.
+
+        Nobody else uses them, and all of their devices belong to a node by its name: neither to nodes by a selector nor
+        to all of them. Pods of PodGroups free nothing, and for them nothing is freed (these go through workload-aware
+        preemption). The newcomer's own claims stay what they are.
+        """
+        if not self.frees_victims or self._is_grouped(newcomer.key):
+            return []
+        leaving = [pod.key for pod in victims if not self._is_grouped(pod.key)]
+        claims_of_pods = self._cluster.claims_of_pods
+        candidates = dict.fromkeys(
+            key for pod in leaving for key in claims_of_pods[pod]
+        )
+        users = {(pod.namespace, ("pods", pod.name)) for pod in leaving}
+        return [
+            key
+            for key in candidates
+            if key not in claims_of_pods[newcomer.key]
+            and self._is_released(key, users)
+        ]
+
+    def _is_grouped(self, key: ClaimKey) -> bool:
+        """Whether a pod is in a group of which the scheduler knows."""
+        if not self._problem.features.GenericWorkload:
+            return False
+        return self._cluster.pods_by_key[key].pod_group is not None
+
+    def _is_released(
+        self, key: ClaimKey, leaving: Set[tuple[str, tuple[str, str]]]
+    ) -> bool:
+        """Whether nobody uses an allocated claim of a node once some users of claims have left."""
+        claim = self._cluster.claim(key)
+        if claim is None or not self.is_allocated(claim):
+            return False
+        users = self._users_of(claim) | self._running_users.get(key, set())
+        if any((key.namespace, user) not in leaving for user in users):
+            return False
+        return all(map(self._is_of_node, self._devices_of(claim)))
+
+    @cached_property
+    def _running_users(self) -> Mapping[ClaimKey, set[tuple[str, str]]]:
+        """Who uses each claim of the pods that had a node before, whether the claim says so or not."""
+        users: dict[ClaimKey, set[tuple[str, str]]] = defaultdict(set)
+        for pod in self._cluster.pods:
+            for key in self._cluster.claims_of_pods[pod.key]:
+                if pod.spec.node_name:
+                    users[key].add(self._cluster.consumer(pod.key, key))
+        return users
+
+    def _devices_of(self, claim: ResourceClaim) -> list[DeviceIndex | None]:
+        """The devices of an allocated claim; None for one that is not published any more."""
+        if claim.status.allocation is None:
+            _, grants = self._allocated[claim.key]
+            return [grant.device for grant in grants]
+        newest = self._compiled.inventory.newest
+        return [newest(result.device_id) for result in claim.results]
+
+    def _is_of_node(self, device: DeviceIndex | None) -> bool:
+        """Whether a device names the one node that it belongs to."""
+        if device is None:
+            return False
+        source = self._compiled.inventory.sources[device]
+        return bool(source.slice.spec.node_name or source.device.node_name)
+
+    @contextmanager
+    def supposing(self, released: Iterable[ClaimKey]) -> Iterator[None]:
+        """What some claims hold is free as long as this lasts."""
+        claims = [key for key in released if key not in self._supposed]
+        if not claims:
+            yield
+            return
+        self._supposed.update(claims)
+        self._suppositions += 1
+        self._revoke(self._ledger, claims)
+        try:
+            yield
+        finally:
+            for holding in self._holdings(claims):
+                self._enter(self._ledger, holding)
+            self._suppositions -= 1
+            self._supposed.difference_update(claims)
+
+    def give_up(self, claims: Iterable[ClaimKey]) -> None:
+        """What claims from before hold is free from now on: whoever used them is evicted."""
+        from_before = [key for key in claims if key not in self._allocated]
+        self._revoke(self._ledger, from_before)
+        for key in from_before:
+            claim = self._cluster.claim(key)
+            assert claim is not None
+            for device in self._devices_of(claim):
+                for node in (
+                    self._nodes_of(device) if device is not None else ()
+                ):
+                    self._reopen(node, _NodeAnswers())
+
+    def promise(
+        self, pod: PodInfo, node: NodeInfo
+    ) -> tuple[PodInfo, Sequence[Holding]]:
+        """Return what the pod would hold on a node that is feasible for it, and the pod with what that takes there."""
+        open_claims = self.wanted(pod)(node)
+        if not open_claims.claims:
+            return self.footprints.entered(pod, self.granted({})), ()
+        grants = self.find(open_claims, node)
+        assert grants is not None
+        found = open_claims.granting(grants)
+        holdings: list[Holding] = []
+        for claim, claim_grants in zip(open_claims.claims, grants, strict=True):
+            holdings += self._holdings_for(claim, claim_grants)
+        return self.footprints.entered(pod, self.granted(found)), holdings
+
+    @contextmanager
+    def beside(self, nominations: Sequence[Nomination]) -> Iterator[None]:
+        """What is kept for nominated pods is in use as long as this lasts, as what their victims still have is.
+
+        Of a capacity or counter the larger amount counts: what victims hold of it, or what is kept. Upstream asks for
+        these two states one after the other, and gives what it finds in the second of them.
+        """
+        if not any(nomination.promised for nomination in nominations):
+            yield
+            return
+        ledger = self._ledger
+        settled = ledger.copy()
+        for nomination in nominations:
+            left = [
+                key for key in nomination.released if key not in self._supposed
+            ]
+            self._revoke(settled, left)
+            for holding in nomination.promised:
+                self._enter(settled, holding)
+        settled.tighten(ledger)
+        self._ledger = settled
+        self._suppositions += 1
+        try:
+            yield
+        finally:
+            self._ledger = ledger
+            self._suppositions -= 1
+
+    def _revoke(self, ledger: SearchLedger, claims: Iterable[ClaimKey]) -> None:
+        for holding in self._holdings(claims):
+            device = self._device_at(holding.slot)
+            if self._dedicated[holding.slot] > 1 and not holding.share:
+                # Two claims hold one dedicated device: it stays in use.
+                ledger.consume(device, holding.charge, -1)
+            else:
+                ledger.revoke(device, holding.charge, share=holding.share)
+
+    def _enter(self, ledger: SearchLedger, holding: Holding) -> None:
+        device = self._device_at(holding.slot)
+        if self._dedicated[holding.slot] > 1 and not holding.share:
+            ledger.consume(device, holding.charge, 1)
+        else:
+            ledger.enter(device, holding.charge, share=holding.share)
+
+    def _device_at(self, slot: int) -> Device:
+        return self._problem.devices[self._problem.versions[slot][0]]
+
+    def _holdings(self, claims: Iterable[ClaimKey]) -> Iterator[Holding]:
+        """Yield what claims hold, from before or from this run."""
+        for key in claims:
+            if key in self._allocated:
+                _, grants = self._allocated[key]
+                yield from self._holdings_for(self._pending[key], grants)
+            else:
+                yield from self._held_before.get(key, ())
+
+    def _holdings_for(
+        self, claim: Claim, grants: Iterable[Grant]
+    ) -> Iterator[Holding]:
+        """Yield what grants of this run hold; with admin access that is nothing."""
+        for grant in grants:
+            request = claim.requests[grant.request]
+            alternative = request.alternatives[grant.alternative]
+            device = self._problem.devices[grant.device]
+            charge = self._charge(alternative, grant.device)
+            if not alternative.admin:
+                yield Holding(claim.key, device.slot, device.shareable, charge)
+
+    @cached_property
+    def _held_before(self) -> Mapping[ClaimKey, Sequence[Holding]]:
+        """The holdings of each claim that was allocated before the run."""
+        return grouped(
+            (holding.claim, holding) for holding in self._compiled.holdings
+        )
+
+    @cached_property
+    def _dedicated(self) -> Mapping[int, int]:
+        """The number of claims that have each device for themselves, from before the run."""
+        return Counter(
+            holding.slot
+            for holding in self._compiled.holdings
+            if not holding.share
+        )
+
+    @cached_property
+    def _pending(self) -> Mapping[ClaimKey, Claim]:
+        """The claims that were to be allocated when the run began."""
+        return {
+            claim.key: claim
+            for demand in self._problem.demands
+            for claim in demand.claims
+        }
 
     def alternatives(self, pod: PodInfo, grants: Found) -> Iterator[int]:
         """The rank of each alternative that serves a request of the pod with what its claims get, each once."""

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from math import floor
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -33,7 +34,7 @@ from dralloc.solve.scheduler.snapshot import NodeInfo, Snapshot
 
 if TYPE_CHECKING:
     from dralloc.solve.scheduler.attempt import Memory
-    from dralloc.solve.scheduler.devices import Devices
+    from dralloc.solve.scheduler.devices import Devices, Nomination
 
 __all__ = [
     "MAX_SCORE",
@@ -222,6 +223,8 @@ class Cycle(NamedTuple):
         Whether a group is tried in a part of the nodes.
     feasible
         The nodes that are to be scored, for plugins that look around.
+    nominations
+        Pods that are to come to nodes once others have left, by the place of the node.
     """
 
     pod: PodInfo
@@ -233,6 +236,7 @@ class Cycle(NamedTuple):
     in_flight: Set[ClaimKey] = frozenset()
     in_placement: bool = False
     feasible: Sequence[NodeInfo] = ()
+    nominations: Mapping[int, Sequence[Nomination]] = MappingProxyType({})
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,11 @@ from dralloc.compile.pods import (
 )
 from dralloc.objects.api import ResourceClaim
 from dralloc.objects.errors import FatalError, NodeError
-from dralloc.solve.scheduler.devices import MOST_ALTERNATIVES, Found
+from dralloc.solve.scheduler.devices import (
+    MOST_ALTERNATIVES,
+    Devices,
+    Found,
+)
 from dralloc.solve.scheduler.plugin import (
     MAX_SCORE,
     Check,
@@ -395,8 +399,6 @@ BALANCED_ALLOCATION: Final = Plugin(
 # ``nodeallocatabledynamicresources.go``.
 
 _CANNOT: Final = Rejection(("cannot allocate all claims",))
-_CANNOT_YET: Final = _CANNOT._replace(eased=True)
-"""Another pod may allocate a claim that both use."""
 _CANNOT_FIT: Final = Rejection(("cannot fit resource",))
 """Seen only where NodeResourcesFit, which says more, does not filter."""
 _ELSEWHERE: Final = Rejection(("resourceclaim not available on the node",))
@@ -406,6 +408,11 @@ _CAPPED: Final = (
     "pod level request for {} is insufficient to cover "
     "the aggregated container and node-allocatable DRA requests"
 )
+
+
+def _cannot(devices: Devices) -> Rejection:
+    """Too few devices are free; fewer pods can change that only if their devices count as free (KEP-5690)."""
+    return _CANNOT._replace(resolvable=devices.frees_victims)
 
 
 def _filter(cycle: Cycle) -> Check | Rejection | None:
@@ -419,7 +426,10 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
             return rejection
 
     unbacked = devices.unbacked(pod)
-    cannot = _CANNOT_YET if devices.has_shared_claims(pod) else _CANNOT
+    cannot = _cannot(devices)
+    if devices.has_shared_claims(pod):
+        # Another pod may allocate a claim that both use.
+        cannot = cannot._replace(eased=True)
     allocated = [claim for claim in claims if devices.is_allocated(claim)]
     # Equal pods share the check, so that it looks at nothing that changes when one of them is bound.
     held, claims_on = devices.held(claims), devices.wanted(pod)
@@ -551,7 +561,7 @@ def _without_devices(
         return None
     numbers = cycle.snapshot.numbers[places]
     return RejectionColumn(
-        devices.hopeless(pod)[numbers].astype(np.int64), (_CANNOT,)
+        devices.hopeless(pod)[numbers].astype(np.int64), (_cannot(devices),)
     )
 
 

@@ -7,7 +7,16 @@ First in what releases differ, and what preemption would say (a dry run, in whic
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import (
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -30,9 +39,10 @@ from dralloc.solve.scheduler.attempt import (
     feasible_nodes_to_find,
     filtered,
     first_rejection,
+    nominated_beside,
     scored,
 )
-from dralloc.solve.scheduler.devices import Devices
+from dralloc.solve.scheduler.devices import Devices, Nomination
 from dralloc.solve.scheduler.plugin import (
     Check,
     Cycle,
@@ -104,7 +114,7 @@ USUAL: Final = Release()
 
 
 # ----------------------------------------------------------------------------
-# Preemption: what it would say, as a dry run, in which nobody is evicted. Source:
+# Preemption: whom it would evict, as a dry run, and what it says. Source:
 # ``framework/plugins/defaultpreemption/default_preemption.go``,
 # ``framework/preemption/preemption.go``.
 
@@ -159,17 +169,30 @@ def _below(cycle: Cycle, node: NodeInfo) -> list[PodInfo]:
 def _without(
     cycle: Cycle, node: NodeInfo, pods: Sequence[PodInfo]
 ) -> Rejection | None:
-    """Return what is against the node without some of its pods, which keep their devices: upstream looks no further."""
-    before = cycle.snapshot.states_at((node.place,))
-    for pod in pods:
-        cycle.snapshot.remove(pod, node)
-    try:
+    """Return what is against the node without some of its pods."""
+    with _supposed_gone(cycle, node, pods):
         checks = [
             check
             for _, check in checks_of(cycle)
             if not isinstance(check, Rejection)
         ]
         return first_rejection(checks, node)
+
+
+@contextmanager
+def _supposed_gone(
+    cycle: Cycle, node: NodeInfo, pods: Sequence[PodInfo]
+) -> Iterator[None]:
+    """Some pods are off their node as long as this lasts.
+
+    They keep their devices: upstream looks no further, unless DRAPreemption is on (KEP-5690).
+    """
+    before = cycle.snapshot.states_at((node.place,))
+    for pod in pods:
+        cycle.snapshot.remove(pod, node)
+    try:
+        with cycle.devices.supposing(cycle.devices.released(pods, cycle.pod)):
+            yield
     finally:
         # Also if an error ends the attempt.
         for pod in pods:
@@ -274,6 +297,8 @@ class Scheduler:
         self._order = np.arange(len(nodes))
         self._devices = Devices(compiled, leaks_counters=release.leaks_counters)
         self._next = 0
+        # By the place of the node.
+        self._nominations: dict[int, list[Nomination]] = {}
         self._remembers = remembers
         self._memories: dict[Hashable, Memory] = {}
         # The states of what a pod touched, before it was bound and after.
@@ -390,31 +415,68 @@ class Scheduler:
     ) -> tuple[NodeInfo, Sequence[PodInfo]] | None:
         """Evict the pods that upstream's preemption chooses after an attempt, and say which ones, and on which node.
 
-        They hold on to their devices, as in upstream's dry run. None if nobody is chosen. ``order`` tells of pods that
-        were bound since the beginning which of them came first.
+        Claims from before that upstream's dry run supposes to be free are free from now on (KEP-5690). Who was bound
+        since holds on to its devices. None if nobody is chosen. ``order`` tells of pods that were bound since the
+        beginning which of them came first.
         """
         bound = order or {}
-        statuses = {
-            pod.key: pod.status.start_time for pod in self._cluster.pods
-        }
         cycle = self._cycle(attempt.pod)
 
         def started(pod: PodInfo) -> Started:
             if pod.key in bound:
                 # After all whose status tells when they started.
                 return True, f"{bound[pod.key]:012}"
-            return statuses[pod.key] is None, statuses[pod.key] or ""
+            return self._started(pod)
 
         chosen = _choose_victims(cycle, attempt.rejected, started)
         if chosen is not None:
             node, victims = chosen
+            self._devices.give_up(self._devices.released(victims, cycle.pod))
             for pod in victims:
                 self.snapshot.remove(pod, node)
         return chosen
 
+    def nominate(self, attempt: Attempt) -> Nomination | None:
+        """Nominate a pod after an attempt for the node where upstream's preemption makes room; None if it does nowhere.
+
+        Its victims are there as before. What the pod is to get is kept from pods that are not more important.
+        """
+        cycle = self._cycle(attempt.pod)
+        chosen = _choose_victims(cycle, attempt.rejected, self._started)
+        if chosen is None:
+            return None
+        node, victims = chosen
+        released = self._devices.released(victims, cycle.pod)
+        others = nominated_beside(self._nominations, cycle.pod, node)
+        with (
+            _supposed_gone(cycle, node, victims),
+            self._devices.beside(others),
+        ):
+            pod, promised = self._devices.promise(cycle.pod, node)
+        nomination = Nomination(pod, node, victims, released, promised)
+        self._nominations.setdefault(node.place, []).append(nomination)
+        self.snapshot.note_change(node.place)
+        return nomination
+
+    def withdraw(self, nomination: Nomination) -> None:
+        """Forget a nomination: the pod has a node."""
+        place = nomination.node.place
+        self._nominations[place].remove(nomination)
+        if not self._nominations[place]:
+            del self._nominations[place]
+        self.snapshot.note_change(place)
+
+    def _started(self, pod: PodInfo) -> Started:
+        """When a pod started, so that later ones compare as larger."""
+        started = self._cluster.pods_by_key[pod.key].status.start_time
+        return started is None, started or ""
+
     def bind(self, key: ClaimKey, node: NodeInfo) -> None:
         """Put a pod on a node that an attempt found feasible, with its devices."""
-        self.pods[key], seeing = self._devices.bind(self.pods[key], node)
+        others = nominated_beside(self._nominations, self.pods[key], node)
+        self.pods[key], seeing = self._devices.bind(
+            self.pods[key], node, others
+        )
         places = self._touched(seeing, node)
         before = self.snapshot.states_at(places)
         self.snapshot.add(self.pods[key], node)
@@ -466,6 +528,7 @@ class Scheduler:
             memory,
             in_flight,
             in_placement,
+            nominations=self._nominations,
         )
 
     def _memory_of(self, pod: PodInfo, in_flight: Set[ClaimKey]) -> Memory:

@@ -1,0 +1,484 @@
+"""Preemption that frees devices (KEP-5690): examples, and random clusters against a scheduler without anybody evicted.
+
+The referee never supposes anything: it asks a new scheduler about a cluster in which the victims and their claims are
+really gone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, event, given, settings
+from hypothesis import strategies as st
+
+import dralloc
+from dralloc.ask.scenario import Scenario
+from dralloc.compile.compiler import compile_cluster
+from dralloc.compile.write import allocated_claims
+from dralloc.objects.api import Pod
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.features import ALL_FEATURES
+from dralloc.objects.names import ClaimKey
+from dralloc.solve.scheduler import Profile, Scheduler, SchedulingRun
+from dralloc.solve.scheduler.scheduler import USUAL
+from examples import INDEPENDENT, examples
+from preemptions import Crowd, crowds
+from wire import (
+    Json,
+    allocated,
+    claim,
+    cluster,
+    consumes,
+    counters,
+    device,
+    device_class,
+    gpus,
+    node,
+    pod,
+    request,
+    resource_slice,
+)
+
+QUICKLY = settings(
+    max_examples=examples(60),
+    backend=INDEPENDENT,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+WHOLE = "device.attributes['gpu.example.com'].?whole.orValue(false)"
+OFF = ALL_FEATURES.switched({"DRAPreemption": False})
+
+
+# The referee.
+
+
+def freed(whole: Cluster, victims: Collection[Pod]) -> Iterator[ClaimKey]:
+    """The claims that upstream supposes to be free, by the objects: KEP-5690, "Proposal"."""
+    named = {
+        (slice_.spec.driver, slice_.spec.pool.name, one.name)
+        for slice_ in whole.slices
+        for one in slice_.spec.devices
+        if slice_.spec.node_name or one.node_name
+    }
+    leaving = {victim.key for victim in victims if victim.pod_group is None}
+    for one in whole.claims:
+        users = {
+            user.key
+            for user in whole.pods
+            if user.spec.node_name and one.key in whole.claims_of_pods[user.key]
+        }
+        reserved = {
+            ClaimKey(one.key.namespace, user.name)
+            for user in one.status.reserved_for
+        }
+        is_local = all(
+            tuple(result.device_id) in named for result in one.results
+        )
+        users |= reserved
+        if one.is_allocated and users and users <= leaving and is_local:
+            yield one.key
+
+
+def is_feasible(
+    whole: Cluster, newcomer: ClaimKey, home: str, victims: Collection[Pod]
+) -> bool:
+    """Whether the newcomer could go to a node if the victims were gone, with the claims that upstream frees."""
+    released = {
+        key
+        for key in freed(whole, victims)
+        if key not in whole.claims_of_pods[newcomer]
+    }
+    after = (
+        Scenario(whole)
+        .release(released)
+        .without_pods({victim.key for victim in victims})
+    )
+    compiled = compile_cluster(after.cluster, features=OFF)
+    attempt = Scheduler(compiled, (Profile(),)).attempt(newcomer, [home])
+    return bool(attempt.feasible)
+
+
+def victims_on(whole: Cluster, newcomer: Pod, home: str) -> list[Pod] | None:
+    """Whom upstream evicts on a node (``SelectVictimsOnNode``); None if that does not help."""
+    below = [
+        one
+        for one in whole.pods
+        if one.spec.node_name == home
+        and (one.spec.priority or 0) < (newcomer.spec.priority or 0)
+    ]
+    if not below or not is_feasible(whole, newcomer.key, home, below):
+        return None
+    victims = sorted(below, key=lambda one: -(one.spec.priority or 0))
+    for candidate in tuple(victims):
+        fewer = [one for one in victims if one is not candidate]
+        if is_feasible(whole, newcomer.key, home, fewer):
+            victims = fewer
+    return victims
+
+
+def rank(victims: Collection[Pod]) -> tuple[int, int, int]:
+    """The smaller the better (``pickOneNodeForPreemption``), but for when they started."""
+    priorities = [one.spec.priority or 0 for one in victims]
+    return (
+        max(priorities),
+        sum(priority + 2**31 for priority in priorities),
+        len(priorities),
+    )
+
+
+@QUICKLY
+@given(crowd=crowds())
+def test_victims_are_those_of_a_scheduler_that_sees_them_gone(
+    crowd: Crowd,
+) -> None:
+    whole = crowd.cluster
+    compiled = compile_cluster(whole)
+    scheduler = Scheduler(compiled, (Profile(),))
+    newcomer = compiled.cluster.pods_by_key[crowd.pod]
+    if newcomer.key in compiled.cluster.unresolved:
+        return
+    attempt = scheduler.attempt(newcomer.key)
+    if attempt.feasible or attempt.is_error:
+        event("fits" if attempt.feasible else "an error")
+        return
+    homes = [one.name for one in attempt.rejected]
+    expected = {
+        home: victims
+        for home in homes
+        if (victims := victims_on(compiled.cluster, newcomer, home))
+    }
+    nomination = scheduler.nominate(attempt)
+    event("victims" if expected else "hopeless")
+    if nomination is None:
+        assert not expected
+        return
+    released = list(
+        freed(
+            compiled.cluster,
+            [
+                compiled.cluster.pods_by_key[one.key]
+                for one in nomination.victims
+            ],
+        )
+    )
+    event("with claims" if nomination.released else "without claims")
+    assert set(nomination.released) <= set(released)
+    best = min(map(rank, expected.values()))
+    chosen = [
+        compiled.cluster.pods_by_key[one.key] for one in nomination.victims
+    ]
+    assert rank(chosen) == best
+    # Who started when is not told: equal priorities stand in any order.
+    assert len(chosen) == len(expected[nomination.node.name])
+    # Evicted for good, they leave what was promised.
+    again = Scheduler(compiled, (Profile(),))
+    evicted = again.preempt(again.attempt(newcomer.key))
+    assert evicted is not None
+    assert again.attempt(newcomer.key, [evicted[0].name]).feasible
+
+
+@QUICKLY
+@given(crowd=crowds(), seed=st.integers(0, 3))
+def test_what_is_kept_is_there_once_the_victims_are_gone(
+    crowd: Crowd, seed: int
+) -> None:
+    """Two pods that ran wait, too, and come later: none of them takes away what was promised."""
+    whole = crowd.cluster
+    latecomers = [
+        one.key
+        for one in whole.pods
+        if one.spec.node_name and one.pod_group is None
+    ][:2]
+    theirs = {key for one in latecomers for key in whole.claims_of_pods[one]}
+    waiting = Scenario(whole).release(theirs).unbind(latecomers)
+    compiled = compile_cluster(waiting.cluster)
+    run = SchedulingRun(
+        compiled, (Profile(),), Random(seed), USUAL, nominates=True
+    )
+    run.schedule_all()
+    written = allocated_claims(compiled, run.scheduler.solution)
+    event(f"{len(run.nominations)} nominated, {len(run.bindings)} bound")
+    after = (
+        Scenario(compiled.cluster)
+        .settle(written, dict(run.bindings))
+        .release({key for one in run.nominations for key in one.released})
+        .without_pods(
+            {pod.key for one in run.nominations for pod in one.victims}
+        )
+    )
+    scheduler = Scheduler(
+        compile_cluster(after.cluster, features=OFF), (Profile(),)
+    )
+    uses = Counter(
+        key for keys in whole.claims_of_pods.values() for key in keys
+    )
+    for nomination in run.nominations:
+        key = nomination.pod.key
+        if any(uses[one] > 1 for one in whole.claims_of_pods[key]):
+            # Another pod may have allocated the claim elsewhere.
+            return
+        attempt = scheduler.attempt(key, [nomination.node.name])
+        assert attempt.feasible, attempt.message
+        scheduler.bind(key, attempt.chosen)
+
+
+# Examples.
+
+
+def running(
+    name: str, home: str, *devices: str, priority: int = 0, pool: str = ""
+) -> list[Json]:
+    """A pod with GPUs of a pool, its node's if none is named."""
+    results = [
+        {
+            "request": "gpu",
+            "driver": "gpu.example.com",
+            "pool": pool or home,
+            "device": one,
+        }
+        for one in devices
+    ]
+    held = allocated(name, *results)
+    return [
+        pod(name, name, nodeName=home, priority=priority),
+        held,
+    ]
+
+
+def asking(name: str, count: int = 1, **spec: Any) -> list[Json]:
+    """A pod that waits for GPUs."""
+    return [pod(name, name, **spec), claim(name, request(count=count))]
+
+
+def one_node(size: int, *objects: Json | list[Json]) -> Cluster:
+    slices = resource_slice(gpus(size), pool="node-0", nodeName="node-0")
+    return cluster(device_class(), node("node-0"), slices, *objects)
+
+
+def reasons(plan: dralloc.Plan) -> dict[str, str]:
+    return {one.claims[0].name: one.reason for one in plan.unplaced}
+
+
+def test_a_pod_is_nominated_where_devices_would_be_free() -> None:
+    plan = dralloc.allocate(
+        one_node(
+            1, running("low", "node-0", "gpu-0"), asking("high", priority=5)
+        ),
+        "scheduler",
+    )
+    assert not plan.solution.placements
+    assert reasons(plan)["high"].endswith(
+        "nominated for node-0, from where it evicts default/low"
+    )
+    assert plan.solution.warnings == (
+        "1 pods wait until others are evicted for them: default/high: "
+        "nominated for node-0, from where it evicts default/low",
+    )
+
+
+def test_without_the_gate_nobody_is_nominated() -> None:
+    plan = dralloc.allocate(
+        one_node(
+            1, running("low", "node-0", "gpu-0"), asking("high", priority=5)
+        ),
+        "scheduler",
+        features=OFF,
+    )
+    assert "nominated" not in str(reasons(plan))
+    assert not plan.solution.warnings
+
+
+def test_free_devices_are_kept_for_who_evicts_for_the_rest() -> None:
+    """One of two GPUs is free, and the important pod needs both: a lesser one does not get the free one."""
+    others = [asking("high", 2, priority=5), asking("lesser", 1, priority=1)]
+    source = one_node(2, running("low", "node-0", "gpu-0"), *others)
+    plan = dralloc.allocate(source, "scheduler")
+    assert not plan.solution.placements
+    assert "evicts default/low" in reasons(plan)["high"]
+    without = dralloc.allocate(source, "scheduler", features=OFF)
+    assert [key.name for one in without.placed for key in one.claims] == [
+        "lesser"
+    ]
+
+
+def test_what_victims_have_to_spare_is_not_free_before_they_are_gone() -> None:
+    """The victim has two GPUs, one is promised: the other one is not free yet."""
+    others = [asking("high", 1, priority=5), asking("lesser", 1, priority=0)]
+    source = one_node(2, running("low", "node-0", "gpu-0", "gpu-1"), *others)
+    plan = dralloc.allocate(source, "scheduler")
+    assert not plan.solution.placements
+    assert "nominated" not in reasons(plan)["lesser"]
+
+
+def test_two_pods_share_a_victim() -> None:
+    """KEP-5690, "Sharing a terminating victim"."""
+    others = [asking("p1", 1, priority=5), asking("p2", 1, priority=5)]
+    source = one_node(2, running("low", "node-0", "gpu-0", "gpu-1"), *others)
+    plan = dralloc.allocate(source, "scheduler")
+    assert all("evicts default/low" in one for one in reasons(plan).values())
+
+
+def test_a_third_pod_finds_no_victim() -> None:
+    others = [asking(f"p{number}", 1, priority=5) for number in range(3)]
+    source = one_node(2, running("low", "node-0", "gpu-0", "gpu-1"), *others)
+    said = list(reasons(dralloc.allocate(source, "scheduler")).values())
+    assert sum("nominated" in one for one in said) == 2
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"allNodes": True},
+        {
+            "nodeSelector": {
+                "nodeSelectorTerms": [
+                    {
+                        "matchFields": [
+                            {
+                                "key": "metadata.name",
+                                "operator": "In",
+                                "values": ["node-0"],
+                            }
+                        ]
+                    }
+                ]
+            }
+        },
+    ],
+)
+def test_devices_that_belong_to_no_node_by_name_are_not_freed(
+    where: Json,
+) -> None:
+    source = cluster(
+        device_class(),
+        node("node-0"),
+        resource_slice(gpus(1), pool="net", **where),
+        running("low", "node-0", "gpu-0", pool="net"),
+        asking("high", priority=5),
+    )
+    assert "nominated" not in str(
+        reasons(dralloc.allocate(source, "scheduler"))
+    )
+
+
+def test_a_device_may_name_its_node_itself() -> None:
+    source = cluster(
+        device_class(),
+        node("node-0"),
+        resource_slice(
+            gpus(1, nodeName="node-0"), pool="net", perDeviceNodeSelection=True
+        ),
+        running("low", "node-0", "gpu-0", pool="net"),
+        asking("high", priority=5),
+    )
+    assert "nominated" in reasons(dralloc.allocate(source, "scheduler"))["high"]
+
+
+def test_a_shared_claim_is_free_without_all_of_its_users() -> None:
+    user = pod("user", "low", nodeName="node-0", priority=9)
+    source = one_node(
+        1, running("low", "node-0", "gpu-0"), user, asking("high", priority=5)
+    )
+    assert "nominated" not in str(
+        reasons(dralloc.allocate(source, "scheduler"))
+    )
+    user["spec"]["priority"] = 0
+    plan = dralloc.allocate(
+        one_node(
+            1,
+            running("low", "node-0", "gpu-0"),
+            user,
+            asking("high", priority=5),
+        ),
+        "scheduler",
+    )
+    assert "evicts default/low, default/user" in reasons(plan)["high"]
+
+
+def test_pods_of_groups_free_no_devices_and_get_none_that_way() -> None:
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "job", "namespace": "default"},
+        "spec": {"schedulingPolicy": {"basic": {}}},
+    }
+    for name in ("low", "high"):
+        objects = [
+            *running("low", "node-0", "gpu-0"),
+            *asking("high", priority=5),
+            group,
+        ]
+        for one in objects:
+            if one["kind"] == "Pod" and one["metadata"]["name"] == name:
+                one["spec"]["schedulingGroup"] = {"podGroupName": "job"}
+        plan = dralloc.allocate(one_node(1, objects), "scheduler")
+        assert "nominated" not in str(reasons(plan))
+
+
+def test_partitions_of_several_pods_make_room_for_a_larger_one() -> None:
+    """KEP-5690, "Partitionable Devices"."""
+    halves = [
+        device(f"half-{number}", consumesCounters=consumes("gpu", memory="1"))
+        for number in range(2)
+    ]
+    whole = device(
+        "whole", {"whole": True}, consumesCounters=consumes("gpu", memory="2")
+    )
+    place: Json = {"pool": "node-0", "nodeName": "node-0", "count": 2}
+    source = cluster(
+        device_class(),
+        node("node-0"),
+        resource_slice(
+            name="sets", sharedCounters=[counters("gpu", memory="2")], **place
+        ),
+        resource_slice([*halves, whole], **place),
+        running("a", "node-0", "half-0"),
+        running("b", "node-0", "half-1"),
+        pod("high", "high", priority=5),
+        claim("high", request("gpu", WHOLE)),
+        asking("lesser", priority=1),
+    )
+    plan = dralloc.allocate(source, "scheduler")
+    assert "evicts default/a, default/b" in reasons(plan)["high"]
+    assert "nominated" not in reasons(plan)["lesser"]
+
+
+def test_a_share_of_a_capacity_is_freed_and_kept() -> None:
+    """KEP-5690, "Consumable Capacity": two of 40Gi each; one goes for a pod, the other one for the next."""
+    shared = device(
+        "gpu-0",
+        allowMultipleAllocations=True,
+        capacity={"memory": {"value": "80Gi"}},
+    )
+    users: list[Json | list[Json]] = []
+    for name, priority in (("v1", 0), ("v2", 1)):
+        one, held = running(name, "node-0", "gpu-0", priority=priority)
+        (result,) = held["status"]["allocation"]["devices"]["results"]
+        result |= {"shareID": name, "consumedCapacity": {"memory": "40Gi"}}
+        users += [one, held]
+    amount = {"requests": {"memory": "40Gi"}}
+    wanting = [
+        [
+            pod(name, name, priority=5),
+            claim(name, request(capacity=amount)),
+        ]
+        for name in ("p1", "p2", "p3")
+    ]
+    source = cluster(
+        device_class(),
+        node("node-0"),
+        resource_slice([shared], pool="node-0", nodeName="node-0"),
+        *users,
+        *wanting,
+    )
+    said = sorted(
+        one.rpartition("nominated")[2]
+        for one in reasons(dralloc.allocate(source, "scheduler")).values()
+    )
+    assert sum("evicts default/v1" in one for one in said) == 1
+    assert sum("evicts default/v2" in one for one in said) == 1
