@@ -24,6 +24,7 @@ from dralloc.lab.simulate import (
 from dralloc.lab.simulate.answer import MeanInterval
 from dralloc.lab.simulate.measures import FragmentationCause
 from dralloc.objects.errors import DrallocError
+from dralloc.objects.features import ALL_FEATURES
 from dralloc.objects.names import ClaimKey
 from wire import Json
 
@@ -200,14 +201,25 @@ def test_kube_scheduler_evicts_for_cpu_and_not_for_devices() -> None:
         Arrival(1000, key["large"], 1000, priority=1),
         Arrival(1000, ONE, 1000, priority=1),
     ]
+    off = ALL_FEATURES.switched({"DRAPreemption": False})
     simulated = dralloc.simulate(
-        cluster, arrivals, "scheduler", preemption=True
+        cluster, arrivals, "scheduler", preemption=True, features=off
     )
     assert came(simulated) == [
         ("preempted", 0, 0, 1),
         ("done", 0, 0, 9),
         ("done", 1, 1, 2),
         ("done", 1, 9, 10),
+    ]
+    # With the gate on, devices of single nodes are free once their pod is evicted.
+    simulated = dralloc.simulate(
+        cluster, arrivals, "scheduler", preemption=True
+    )
+    assert came(simulated) == [
+        ("preempted", 0, 0, 1),
+        ("preempted", 0, 0, 1),
+        ("done", 1, 1, 2),
+        ("done", 1, 1, 2),
     ]
 
 

@@ -161,7 +161,8 @@ def simulate(  # noqa: PLR0913 - who comes, who places them, and when
         Seconds after which the run ends; without it, it does when nothing happens any more.
     preemption
         Whether an arrival without a place may take that of less important ones, which do not come back, by the rules of
-        kube-scheduler. With policy ``scheduler`` that is upstream's preemption itself, which evicts nobody for devices.
+        kube-scheduler. With policy ``scheduler`` that is upstream's preemption itself, which evicts for devices only
+        with the feature ``Preemption`` (KEP-5690).
     moves_every, moves
         At each multiple of so many seconds so many claims may move to other devices, if that gives others a place, as
         `dralloc.defragment` finds it; without ``moves_every`` nobody moves. Groups, and pods with rules about other

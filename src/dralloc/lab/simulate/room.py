@@ -34,7 +34,7 @@ __all__ = ["Rearrangement", "preempt", "rearrange_all"]
 # whose most important victim is the least important, then the one with the smallest sum
 # of priorities, then with the fewest victims, then where the most important victims
 # have begun last. Upstream's dry run lets victims hold on to their devices, so that it
-# never evicts anybody for devices; policy ``scheduler`` does the same. All other
+# evicts for devices only where DRAPreemption is on, and so does policy ``scheduler``. All other
 # policies preempt for devices as upstream does for CPU.
 
 _LEAST_CANDIDATES: Final = 100

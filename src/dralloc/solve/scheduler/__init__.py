@@ -225,7 +225,8 @@ class SchedulingRun:
         """Bind a pod in the stead of those that upstream's preemption evicts for it; None if that does not help.
 
         The evicted pods give back their devices, and the pod is tried again on the node that it nominated. Those that
-        ran before anybody was scheduled are gone from their node, but what their claims hold stays in use.
+        ran before anybody was scheduled are gone from their node, but what their claims hold stays in use, unless
+        upstream supposes it to be free (KEP-5690).
         """
         attempt = self.scheduler.attempt(key)
         if attempt.feasible:
