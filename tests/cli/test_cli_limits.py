@@ -39,7 +39,7 @@ def test_limits_hold(command: str, tmp_path: Path) -> None:
     file = (
         ["-f", str(text)] if command.startswith("plan drain") else [str(text)]
     )
-    output = ["-o", str(tmp_path / "out.html")] if command == "report" else []
+    output = ["--to", str(tmp_path / "out.html")] if command == "report" else []
     ended = CliRunner().invoke(
         app, [*command.split(), *file, *output, "--limit", "aliases=4"]
     )

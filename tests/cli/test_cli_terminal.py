@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 import yaml
 from typer.testing import CliRunner, Result
 
 from conftest import ROOT
 from dralloc.cli import app
 from dralloc.cli.console import Exit
+from simulated import Simulated
+from simulated_http import serving
 from wire import claim, device_class, node, pod, request, resource_slice
 
 EVIL = "\x1b[31m[red]\u202e"
@@ -61,7 +66,7 @@ def evil(tmp_path: Path) -> Path:
         ["plan", "fewest-nodes"],
         ["allocate", "--node", EVIL],
         ["allocate", "--feature", EVIL],
-        ["report", "-o", f"/nowhere{EVIL}/page.html"],
+        ["report", "--to", f"/nowhere{EVIL}/page.html"],
     ],
 )
 def test_names_are_shown_and_not_obeyed(evil: Path, command: list[str]) -> None:
@@ -113,13 +118,18 @@ def long_names(tmp_path: Path) -> Path:
     return path
 
 
-ASKING = {
+ABOUT_FILES = {
     "allocate": [],
+    "allocate --mode first-fit": [],
     "capacity": [],
     "compare": ["--modes", "scheduler,first-fit,optimal"],
     "explain": [],
-    "explain --pod": ["--pod", f"default/pod2-{LONG}"],
+    "explain --pod": [f"default/pod2-{LONG}"],
+    "report": ["--to", "/dev/null"],
     "stranded": [],
+    "study": ["--modes", "first-fit,optimal"],
+    "simulate": ["--mix", f"default/pod0-{LONG}", "--hours", "1"],
+    "redact": [],
     "validate": [],
     "plan headroom": ["--pod", f"default/pod0-{LONG}"],
     "plan fewest-nodes": [],
@@ -128,31 +138,121 @@ ASKING = {
     "plan preempt": ["--pod", f"default/pod2-{LONG}"],
     "plan drain": [f"nod0-{LONG}", "-f"],
 }
-"""All commands that print tables about a cluster, with what they need."""
+"""The commands that are given a cluster, with what they need."""
+
+ABOUT_SERVERS = {
+    "apply": ["--dry-run", "client", "--probe", "", "--settle", "0"],
+    "snapshot": [],
+}
+"""Those that read a live one."""
+
+OTHERS = {
+    "batch": "a log, of which each event is a line",
+    "conformance": "recorded cases, not a cluster",
+    "schema": "JSON",
+}
+"""Those that print no tables about clusters, and what they print."""
+
+
+def commands(group: Any, *path: str) -> Iterator[str]:
+    """Yield all commands that there are."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, *path, name)
+        else:
+            yield " ".join((*path, name))
+
+
+def test_every_command_is_looked_at() -> None:
+    looked_at = {
+        " ".join(word for word in words.split(" --")[0].split())
+        for words in (*ABOUT_FILES, *ABOUT_SERVERS, *OTHERS)
+    }
+    assert set(commands(typer.main.get_command(app))) == looked_at
+
+
+def expect_whole_lines(of_80: Result, of_1000: Result) -> None:
+    """In 80 columns and in a pipe every line is what it is in 1,000; no name is split, a warning is a line."""
+    assert of_80.exit_code in (Exit.DONE, Exit.FAILED), of_80.output
+    assert without_seconds(of_80.stdout) == without_seconds(of_1000.stdout)
+    shown = of_80.stdout + of_80.stderr
+    assert {len(run_of_x) for run_of_x in re.findall("xx+", shown)} <= {
+        len(LONG)
+    }
+    tables = [
+        line for line in of_80.stdout.splitlines() if line.startswith(" ")
+    ]
+    assert not any(line.endswith(" ") for line in tables)
+
+
+def without_seconds(text: str) -> str:
+    """Return a text without numbers, which differ as seconds do, and without the widths of their columns."""
+    return re.sub(r"[-\d.]+(e-\d+)?| +", " ", text)
 
 
 @pytest.mark.parametrize("columns", ["80", ""])
-@pytest.mark.parametrize("command", ASKING)
+@pytest.mark.parametrize("command", ABOUT_FILES)
 def test_no_name_is_split_and_no_line_is_wrapped(
     command: str,
     columns: str,
     long_names: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("COLUMNS", columns)
-    words = [word for word in command.split() if not word.startswith("--")]
-    result = run(*words, *ASKING[command], long_names)
-    assert result.exit_code in (Exit.DONE, Exit.FAILED), result.output
-    shown = result.stdout + result.stderr
-    assert {len(run_of_x) for run_of_x in re.findall("xx+", shown)} <= {
-        len(LONG)
-    }
-    tables = [
-        line for line in result.stdout.splitlines() if line.startswith(" ")
-    ]
-    assert not any(line.endswith(" ") for line in tables)
-    warnings = [line for line in result.stderr.splitlines() if line]
-    assert all(line.startswith(("warning: ", "error: ")) for line in warnings)
+    if command == "report":
+        pytest.importorskip("matplotlib")
+    words = [*command.split(), *ABOUT_FILES[command]]
+    results = []
+    for width in (columns, "1000"):
+        monkeypatch.setenv("COLUMNS", width)
+        results.append(run(*words, long_names))
+    expect_whole_lines(*results)
+    told = [line for line in results[0].stderr.splitlines() if line]
+    heads = ("warning: ", "error: ", "/dev/null: ")
+    assert all(line.startswith(heads) for line in told), told
+    assert len(told) == len(set(told))
+
+
+@pytest.mark.parametrize("columns", ["80", ""])
+@pytest.mark.parametrize("command", ABOUT_SERVERS)
+def test_neither_is_by_commands_about_live_clusters(
+    command: str,
+    columns: str,
+    long_names: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    server = Simulated()
+    server.add(*yaml.safe_load_all(long_names.read_text()))
+    results = []
+    with serving(server, tmp_path) as kubeconfig:
+        for width in (columns, "1000"):
+            monkeypatch.setenv("COLUMNS", width)
+            at = ["--kubeconfig", str(kubeconfig)]
+            if command == "apply":
+                at += ["--journal", str(tmp_path / "journal")]
+            results.append(run(command, *at, *ABOUT_SERVERS[command]))
+    expect_whole_lines(*results)
+
+
+def expression_that_fails(number: int) -> str:
+    return f'device.attributes["gpu.example.com"].absent{number} == "a"'
+
+
+def test_many_failures_of_a_selector_are_one_line(long_names: Path) -> None:
+    """One for each class or expression, however many claims and devices there are."""
+    objects = list(yaml.safe_load_all(long_names.read_text()))
+    for number, number_of_expression in enumerate((0, 0, 0, 1)):
+        asked = request(
+            f"req-{LONG}",
+            expression_that_fails(number_of_expression),
+            device_class=f"clas-{LONG}",
+        )
+        objects.append(claim(f"fai{number}-{LONG}", asked))
+    long_names.write_text(yaml.safe_dump_all(objects))
+    told = run("allocate", long_names).stderr.splitlines()
+    assert len(told) == 2
+    assert all("fails on 2 devices of driver" in line for line in told)
 
 
 def test_forms_of_an_answer(long_names: Path) -> None:

@@ -32,7 +32,7 @@ _COMMANDS: Final = (
     "validate {}",
     "allocate --mode first-fit {}",
     "allocate --mode optimal --time-limit 1 --output yaml {}",
-    "redact {} -o {}.redacted.yaml",
+    "redact {} --to {}.redacted.yaml",
 )
 
 

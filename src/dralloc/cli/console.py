@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 
 import typer
 from rich.console import Console
@@ -48,7 +48,6 @@ from dralloc.objects.report import (
 
 if TYPE_CHECKING:
     from dralloc.live.snapshot import ClusterSnapshot
-    from dralloc.objects.answer import Documented
     from dralloc.objects.choices import Choices
     from dralloc.objects.cluster import Cluster
     from dralloc.objects.limits import Limits
@@ -418,6 +417,19 @@ class Asking(Reader):
         return snapshot
 
 
+class Shown(Protocol):
+    """What can be printed in every form."""
+
+    def parts(self) -> list[Part]:
+        """Return it as tables and lines."""
+
+    def names(self) -> Iterable[str]:
+        """Return what it is about, by name."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+
+
 @dataclass
 class Printing(Session):
     """A session with one answer, in the form that is asked for."""
@@ -431,9 +443,14 @@ class Printing(Session):
         """The form that is asked for."""
         return Form.JSON if self.as_json else self.output
 
+    def show_tables(self, parts: Iterable[Part]) -> None:
+        """Print lines and tables, as wide and with such heads as is asked for."""
+        wide = self.form is Form.WIDE
+        self.show(parts, wide=wide, headers=not self.no_headers)
+
     def answer(
         self,
-        answer: Documented,
+        answer: Shown,
         *,
         failed: bool = False,
         objects: Callable[[], Iterable[Any]] | None = None,
@@ -455,9 +472,8 @@ class Printing(Session):
                 typer.echo(dump_yaml(written), nl=False)
             case Form.NAME:
                 self.print_lines(answer.names())
-            case Form.TABLE | Form.WIDE as form:
-                wide, headers = form is Form.WIDE, not self.no_headers
-                self.show(answer.parts(), wide=wide, headers=headers)
+            case Form.TABLE | Form.WIDE:
+                self.show_tables(answer.parts())
         if failed:
             raise typer.Exit(Exit.FAILED)
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
 import dralloc
-from dralloc.cli.console import Asking, Checks, Exit, Printing, Reader
+from dralloc.cli.console import Answers, Checks, Exit, Printing
 from dralloc.cli.options import (
     GATES,
     SIMULATE,
@@ -26,9 +26,11 @@ from dralloc.cli.options import (
 )
 from dralloc.objects.choices import MAX_SEED, AllocatorName, Choices, Durations
 from dralloc.objects.errors import DrallocError, Level
-from dralloc.objects.report import Line, Part, Table
+from dralloc.objects.report import Line, Part, Table, counted
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from dralloc.lab.simulate import Arrivals
     from dralloc.lint.conformance import CaseOutcome, Json
 
@@ -41,6 +43,35 @@ __all__ = [
 
 # ----------------------------------------------------------------------------
 # The commands that try out many answers: ``dralloc simulate`` and ``dralloc study``.
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of frames in every form.
+
+    ``tables`` makes what people read; machines get the frames, by name.
+    """
+
+    tables: Callable[[], list[Part]]
+    frames: Mapping[str, DataFrame]
+
+    def parts(self) -> list[Part]:
+        """Return it as tables and lines."""
+        return self.tables()
+
+    def names(self) -> Iterable[str]:
+        """Return the values of the first column of words."""
+        first = next(iter(self.frames.values()))
+        words = list(first.select_dtypes(exclude="number"))
+        return dict.fromkeys(map(str, first[words[0]])) if words else ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rows as plain data; what is not a number is null."""
+        return {
+            name: json.loads(frame.to_json(orient="records"))
+            for name, frame in self.frames.items()
+        }
+
 
 # ----------------------------------------------------------------------------
 # ``dralloc simulate``: arrivals, departures and a policy.
@@ -178,11 +209,10 @@ def simulate_command(  # noqa: PLR0913 - one parameter per option
             help="Hold decisions against optima, and the run against a clairvoyant bound.",
         ),
     ] = False,
-    output: Annotated[
+    to: Annotated[
         Path | None,
         typer.Option(
-            "--output",
-            "-o",
+            "--to",
             metavar="FILE",
             help="Write what became of each arrival as CSV; - prints it.",
         ),
@@ -196,7 +226,7 @@ def simulate_command(  # noqa: PLR0913 - one parameter per option
     *,
     drawn: Drawn,
     choices: Annotated[Choices, SIMULATE],
-    session: Asking,
+    session: Answers,
 ) -> None:
     """Let pods arrive, run and leave, and see what a policy makes of it."""
     from dralloc.objects.save import write_text
@@ -223,15 +253,16 @@ def simulate_command(  # noqa: PLR0913 - one parameter per option
         )
     if report is not None:
         dralloc.report(simulated, report)
-    if output is None:
-        session.show(simulated.parts())
+    if to == STDOUT:
+        typer.echo(simulated.arrivals().to_csv(index=False), nl=False)
         return
-    text = simulated.arrivals().to_csv(index=False)
-    if output == STDOUT:
-        typer.echo(text, nl=False)
-        return
-    write_text(text, output)
-    session.show(simulated.parts())
+    if to is not None:
+        write_text(simulated.arrivals().to_csv(index=False), to)
+    frames = {
+        "figures": simulated.figures(),
+        "arrivals": simulated.arrivals(),
+    }
+    session.answer(Rows(simulated.parts, frames))
 
 
 def _arrivals(trace: Path | None, drawn: Drawn) -> Arrivals:
@@ -275,14 +306,14 @@ T = TypeVar("T")
 
 _MODES: Final = ("first-fit", "best-fit", "optimal")
 
-Output = Annotated[
-    Path,
+Target = Annotated[
+    Path | None,
     typer.Option(
-        "--output",
-        "-o",
+        "--to",
         metavar="FILE",
-        help="Where to write the CSV; finished rows are kept in FILE.jsonl, and a study that was killed goes on. "
-        "- is standard output, and nothing is kept.",
+        help="Where to write the rows as CSV; finished ones are kept in FILE.jsonl, and a study that was killed goes "
+        "on. - is standard output, and nothing is kept.",
+        show_default=False,
     ),
 ]
 
@@ -309,31 +340,54 @@ def study_command(  # noqa: PLR0913 - one parameter per option
             help="How many times as many pods and claims to place, e.g. 0.9,1.0,1.1.",
         ),
     ] = "1.0",
-    output: Output = STDOUT,
+    to: Target = None,
     *,
     choices: Annotated[Choices, STUDY],
-    session: Reader,
+    session: Checks,
 ) -> None:
-    """Answer for many seeds, demands and modes, and write a table."""
+    """Answer for many seeds, demands and modes, and show or write a table."""
     from dralloc.objects.save import write_text
 
-    to_file = output != STDOUT
+    file = None if to == STDOUT else to
     with session.counting("study") as progress:
         table = dralloc.study(
             paths,
             seeds=seeds,
             modes=_split(modes, str),
             demand=_split(demand, float),
-            store=output.with_name(f"{output.name}.jsonl") if to_file else None,
+            store=file.with_name(f"{file.name}.jsonl") if file else None,
             limits=session.limits,
             progress=partial(progress, "study"),
             choices=choices,
         )
-    text = table.to_csv(index=False)
-    if to_file:
-        write_text(text, output)
-    else:
-        typer.echo(text, nl=False)
+    if to == STDOUT:
+        typer.echo(table.to_csv(index=False), nl=False)
+        return
+    if file:
+        write_text(table.to_csv(index=False), file)
+        session.tell(f"{file}: {counted(len(table), 'answer')}")
+        return
+    session.answer(Rows(lambda: [_table(table)], {"answers": table}))
+
+
+def _table(frame: DataFrame) -> Table:
+    """Return rows as a table, with numbers as short as they can be told apart."""
+    from pandas import isna
+    from pandas.api.types import is_numeric_dtype
+
+    columns = [
+        f">{name}" if is_numeric_dtype(kind) else str(name)
+        for name, kind in frame.dtypes.items()
+    ]
+    rows = [
+        ["" if isna(value) else _cell(value) for value in row]
+        for row in frame.itertuples(index=False, name=None)
+    ]
+    return Table("", columns, rows)
+
+
+def _cell(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _split(text: str, kind: Callable[[str], T]) -> Sequence[T]:
@@ -453,16 +507,36 @@ def conformance_command(  # noqa: PLR0913 - one parameter per option
                 continue
             outcome = _run({"name": name, **case}, mode, pruning=pruning)
             outcomes.append(outcome)
-            if session.as_json:
+            if session.form is Form.JSON:
                 typer.echo(json.dumps(outcome.to_dict()))
     if not outcomes:
         raise DrallocError(
             f"no case is named {only!r}" if only else "there are no cases"
         )
-    if not session.as_json:
-        session.show(_parts(outcomes))
+    if session.form is not Form.JSON:
+        session.answer(Outcomes(outcomes))
     if not all(outcome.passed for outcome in outcomes):
         raise typer.Exit(Exit.FAILED)
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What recorded cases came to, in every form but JSON, of which each case has a line."""
+
+    outcomes: list[CaseOutcome]
+
+    def parts(self) -> list[Part]:
+        """Return how many pass, and how the first of the others differ."""
+        return _parts(self.outcomes)
+
+    def names(self) -> Iterable[str]:
+        """Return the cases that do not pass."""
+        failed = (case for case in self.outcomes if not case.passed)
+        return (case.name for case in failed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of them as plain data."""
+        return {"outcomes": [case.to_dict() for case in self.outcomes]}
 
 
 def _named(paths: list[Path]) -> Iterator[tuple[str, Json]]:

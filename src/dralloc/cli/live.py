@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dralloc.cli.console import Exit, Printing, Reader, Session
-from dralloc.cli.options import SCHEDULER, STDOUT, Paths
+from dralloc.cli.options import SCHEDULER, STDOUT, Form, Paths
 from dralloc.objects.choices import Choices, FenceKind, Mode
 from dralloc.objects.errors import ApplyError, DrallocError
 from dralloc.objects.names import ClaimKey
@@ -189,11 +189,10 @@ def _question_of(mode: Mode, choices: Choices) -> Question:
 # ``dralloc snapshot`` and ``dralloc redact``: a live cluster into a file, and names
 # out of it.
 
-Output = Annotated[
+Target = Annotated[
     Path,
     typer.Option(
-        "--output",
-        "-o",
+        "--to",
         metavar="FILE",
         help="Where to write: YAML, or JSON if it is called *.json, packed with .gz; - is standard output.",
     ),
@@ -201,7 +200,7 @@ Output = Annotated[
 
 
 def snapshot_command(
-    output: Output = STDOUT,
+    to: Target = STDOUT,
     namespace: Annotated[
         list[str] | None,
         typer.Option(
@@ -233,13 +232,11 @@ def snapshot_command(
             ),
         )
     session.warn(snapshot.warnings)
-    _write(session, snapshot, output, redacted=redacted)
+    _write(session, snapshot, to, redacted=redacted)
     session.tell(_counts(snapshot))
 
 
-def redact_command(
-    paths: Paths, session: Reader, output: Output = STDOUT
-) -> None:
+def redact_command(paths: Paths, session: Reader, to: Target = STDOUT) -> None:
     """Replace the names in a cluster's objects, so that they can be shared and still give the same answer."""
     from dralloc.objects.api.reading import model_of
     from dralloc.objects.load import load_objects
@@ -262,13 +259,13 @@ def redact_command(
                 f"{skipped.total()} objects of kinds that dralloc does not read are left out: {kinds}"
             ]
         )
-    _write(session, read_objects, output, redacted=True)
+    _write(session, read_objects, to, redacted=True)
 
 
 def _write(
     session: Session,
     objects: ClusterSnapshot | list[dict[str, Any]],
-    output: Path,
+    target: Path,
     *,
     redacted: bool,
 ) -> None:
@@ -278,12 +275,12 @@ def _write(
     with session.busy("writing"):
         redaction = plan_redaction(objects) if redacted else None
         written = map(redaction.apply, objects) if redaction else iter(objects)
-        if output == STDOUT:
+        if target == STDOUT:
             buffer = BytesIO()  # all of it or nothing, here too
             write_objects(written, buffer)
             typer.get_binary_stream("stdout").write(buffer.getbuffer())
         else:
-            save(written, output)
+            save(written, target)
     if redaction:
         session.warn(redaction.warnings())
 
@@ -474,8 +471,8 @@ def _planned(
         return ApplyOutcome(
             plan=plan, units=tuple(units), asides=tuple(asides), dry=True
         )
-    if not session.as_json:
-        session.show(planned_parts(plan, units, asides))
+    if session.form in (Form.TABLE, Form.WIDE):
+        session.show_tables(planned_parts(plan, units, asides))
     if (
         dry is DryRun.NONE
         and not yes

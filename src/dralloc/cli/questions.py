@@ -18,7 +18,7 @@ import typer
 
 import dralloc
 from dralloc.cli.completion import names_of
-from dralloc.cli.console import Answers, Asking
+from dralloc.cli.console import Answers
 from dralloc.cli.options import (
     ANSWER,
     BINDING,
@@ -205,11 +205,9 @@ def capacity_command(
 
 def report_command(  # noqa: PLR0913 - one parameter per option
     paths: AnyPaths,
-    output: Annotated[
+    to: Annotated[
         Path,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="The page to write."
-        ),
+        typer.Option("--to", metavar="FILE", help="The page to write."),
     ] = Path("report.html"),
     title: Annotated[
         str,
@@ -228,17 +226,17 @@ def report_command(  # noqa: PLR0913 - one parameter per option
     seeds: Seeds = 5,
     *,
     choices: Annotated[Choices, SCHEDULER],
-    session: Asking,
+    session: Answers,
     invocation: typer.Context,
 ) -> None:
-    """Write both answers as one HTML page with pictures. It needs nothing else to be read."""
+    """Write both answers as one HTML page with pictures, and print what compare prints."""
     from dralloc.objects.save import write_text
     from dralloc.show.page import page_renderer
 
     page = page_renderer()
-    if not output.parent.is_dir():
+    if not to.parent.is_dir():
         raise DrallocError(
-            f"{output}: cannot be written: there is no directory {output.parent}"
+            f"{to}: cannot be written: there is no directory {to.parent}"
         )
     records: list[Progress] = []
 
@@ -264,8 +262,9 @@ def report_command(  # noqa: PLR0913 - one parameter per option
             source, dict(_chosen(invocation.params)), records, remarks, timings
         )
         text = page.render(result, about)
-    write_text(text, output)
-    session.tell(f"{output}: {result.headline}")
+    write_text(text, to)
+    session.tell(f"{to}: {result.headline}")
+    session.answer(result)
 
 
 def _chosen(parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

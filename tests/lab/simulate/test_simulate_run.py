@@ -621,7 +621,7 @@ def test_the_command_reads_a_trace(tmp_path: Path) -> None:
     trace.write_text("time,duration,template\n0,60,large\n10,60,small\n")
     table = tmp_path / "table.csv"
     result = simulate(
-        SMALLEST, "--trace", trace, "--policy", "optimal", "-o", table
+        SMALLEST, "--trace", trace, "--policy", "optimal", "--to", table
     )
     assert result.exit_code == Exit.DONE, result.stderr
     assert "optimal: 2 of 2 arrivals got a place" in result.stdout
@@ -645,7 +645,7 @@ def test_the_command_draws_arrivals() -> None:
         "5",
         "--hours",
         "4",
-        "-o",
+        "--to",
         "-",
     )
     assert result.exit_code == Exit.DONE, result.stderr

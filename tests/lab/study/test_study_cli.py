@@ -27,6 +27,8 @@ def test_a_table_goes_to_standard_output() -> None:
         "0.5,1.0",
         "--seeds",
         "2",
+        "--to",
+        "-",
     )
     assert result.exit_code == Exit.DONE
     rows = list(csv.DictReader(result.stdout.splitlines()))
@@ -41,13 +43,13 @@ def test_a_table_goes_to_standard_output() -> None:
 
 def test_a_file_keeps_its_rows_beside_it(tmp_path: Path) -> None:
     table = tmp_path / "table.csv"
-    assert study(MODEL, "-o", table, "--jobs", "1").stdout == ""
+    assert study(MODEL, "--to", table, "--jobs", "1").stdout == ""
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "table.csv",
         "table.csv.jsonl",
     ]
     first = table.read_text()
-    study(MODEL, "-o", table)
+    study(MODEL, "--to", table)
     assert table.read_text() == first, (
         "even the seconds are those of the first time"
     )

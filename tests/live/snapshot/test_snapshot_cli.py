@@ -54,7 +54,7 @@ def test_a_snapshot_can_be_allocated(
     with serving(recorded, tmp_path) as kubeconfig:
         result = dralloc(
             "snapshot",
-            "-o",
+            "--to",
             path,
             "--kubeconfig",
             kubeconfig,
@@ -75,7 +75,7 @@ def test_a_snapshot_on_standard_output(
 ) -> None:
     with serving(recorded, tmp_path) as kubeconfig:
         result = dralloc(
-            "snapshot", "-o", "-", "--kubeconfig", kubeconfig, "--quiet"
+            "snapshot", "--to", "-", "--kubeconfig", kubeconfig, "--quiet"
         )
     assert list(yaml.safe_load_all(result.stdout)) == cluster()
     assert result.stderr == ""
@@ -85,7 +85,7 @@ def test_a_redacted_snapshot(recorded: Recorded, tmp_path: Path) -> None:
     path = tmp_path / "cluster.json"
     with serving(recorded, tmp_path) as kubeconfig:
         result = dralloc(
-            "snapshot", "--redact", "-o", path, "--kubeconfig", kubeconfig
+            "snapshot", "--redact", "--to", path, "--kubeconfig", kubeconfig
         )
     assert result.exit_code == Exit.DONE, result.stderr
     names = [one["metadata"]["name"] for one in load_objects(path)]
@@ -98,7 +98,7 @@ def test_nothing_is_written_when_reading_fails(
     path = tmp_path / "cluster.yaml"
     recorded.refusals[f"{DRA}/resourceclaims"] = 403
     with serving(recorded, tmp_path) as kubeconfig:
-        result = dralloc("snapshot", "-o", path, "--kubeconfig", kubeconfig)
+        result = dralloc("snapshot", "--to", path, "--kubeconfig", kubeconfig)
     assert result.exit_code == Exit.INPUT
     assert result.stderr.startswith(
         "error: cannot list resourceclaims.resource.k8s.io in all namespaces: denied"
@@ -110,7 +110,7 @@ def test_denied_kinds_are_warnings(recorded: Recorded, tmp_path: Path) -> None:
     recorded.refusals["/api/v1/nodes"] = 403
     with serving(recorded, tmp_path) as kubeconfig:
         result = dralloc(
-            "snapshot", "-o", tmp_path / "x.yaml", "--kubeconfig", kubeconfig
+            "snapshot", "--to", tmp_path / "x.yaml", "--kubeconfig", kubeconfig
         )
     assert result.exit_code == Exit.DONE
     assert result.stderr.startswith(
@@ -137,7 +137,8 @@ def test_redact_reads_files_and_leaves_out_secrets(tmp_path: Path) -> None:
     assert kinds == ["Node", "DeviceClass", "ResourceSlice", "ResourceClaim"]
     path = tmp_path / "shared.yaml"
     assert (
-        dralloc("redact", "-", "-o", path, "--quiet", stdin=given).stderr == ""
+        dralloc("redact", "-", "--to", path, "--quiet", stdin=given).stderr
+        == ""
     )
     assert path.read_text() == result.stdout
 
@@ -149,7 +150,7 @@ def test_redact_tells_what_it_cannot_read(tmp_path: Path) -> None:
     assert result.exit_code == Exit.INPUT
     assert (
         result.stderr
-        == f"error: {path}: is no Kubernetes object: it needs apiVersion and kind\n"
+        == f"error: {path}:1:1: is no Kubernetes object: it needs apiVersion and kind\n"
     )
     assert dralloc("redact", tmp_path / "missing").exit_code == Exit.INPUT
 
@@ -166,7 +167,7 @@ def test_nothing_is_written_when_a_name_would_be_left(
         ]
     )
     path = output if output == "-" else tmp_path / output
-    result = dralloc("redact", "-", "-o", path, stdin=given)
+    result = dralloc("redact", "-", "--to", path, stdin=given)
     assert result.exit_code == Exit.INPUT
     assert result.stdout == ""
     assert result.stderr.startswith(

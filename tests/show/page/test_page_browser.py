@@ -36,7 +36,12 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path: Path = tmp_path_factory.mktemp("report") / "page.html"
     result = CliRunner().invoke(
         app,
-        ["report", str(ROOT / "models" / "h100-mig-smallest"), "-o", str(path)],
+        [
+            "report",
+            str(ROOT / "models" / "h100-mig-smallest"),
+            "--to",
+            str(path),
+        ],
     )
     assert result.exit_code == 0
     return path
