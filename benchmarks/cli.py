@@ -19,6 +19,7 @@ from benchmarks.openb.command import openb_command
 from benchmarks.reading import Format, measure_reading
 from benchmarks.registry import WORKLOADS, Workload
 from benchmarks.scheduling import measure_scheduler
+from benchmarks.simulating import measure_simulation
 from dralloc.cli.console import Commands, Session
 from dralloc.objects.choices import Backend, Choices, Mode
 from dralloc.objects.report import Line, Part, Table
@@ -150,6 +151,39 @@ def export_command(
         directory,
     )
     typer.echo(", ".join(f"{number} {kind}" for kind, number in count.items()))
+
+
+@app.command("simulate")
+def simulate_command(  # noqa: PLR0913 - one parameter per option
+    policy: Annotated[
+        str, typer.Option(help="Who places those who arrive.")
+    ] = "first-fit",
+    nodes: Annotated[
+        int, typer.Option(min=1, help="Nodes with eight H100s each.")
+    ] = 1000,
+    events: Annotated[
+        int, typer.Option(min=2, help="Arrivals and departures.")
+    ] = 100_000,
+    batch: Annotated[
+        int | None,
+        typer.Option(min=1, help="Decide whenever so many have come."),
+    ] = None,
+    load: Annotated[
+        float,
+        typer.Option(
+            min=0.01, help="What is asked for, as a part of all memory slices."
+        ),
+    ] = 0.9,
+    seed: Annotated[int, typer.Option(help="Seed of the arrivals.")] = 0,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(min=0.001, help="Seconds for each optimum."),
+    ] = None,
+) -> None:
+    """Let MIG profiles arrive and leave, and print how long that takes as one JSON object."""
+    choices = Choices(seed=seed, time_limit=time_limit)
+    measured = measure_simulation(policy, nodes, events, batch, load, choices)
+    typer.echo(json.dumps(measured.to_dict()))
 
 
 @app.command("explain")
