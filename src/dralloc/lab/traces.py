@@ -2,7 +2,7 @@
 
 Each adapter reads the files as they were published and returns a cluster with nodes and templates, and the arrivals to
 be let loose on it by `dralloc.simulate`. No file of a trace is part of dralloc. Sources, licences and columns:
-docs/how-to/traces.md.
+the page "Public traces".
 """
 
 from __future__ import annotations
@@ -196,15 +196,14 @@ def _request(name: str, device_class: str, **fields: Any) -> Json:
 def _template_pod(
     name: str, requests: Iterable[Json], **node_requests: str
 ) -> Iterator[Json]:
-    """Yield a pod of which arrivals are copies, and its claim."""
-    claim = f"{name}-devices"
+    """Yield a pod of which arrivals are copies, and its claim of the same name."""
     container: Json = {"name": "main"}
     if node_requests:
         container["resources"] = {"requests": node_requests}
     yield {
         "apiVersion": _API,
         "kind": "ResourceClaim",
-        "metadata": {"name": claim, "namespace": _NAMESPACE},
+        "metadata": {"name": name, "namespace": _NAMESPACE},
         "spec": {"devices": {"requests": list(requests)}},
     }
     yield {
@@ -213,7 +212,7 @@ def _template_pod(
         "metadata": {"name": name, "namespace": _NAMESPACE},
         "spec": {
             "containers": [container],
-            "resourceClaims": [{"name": "devices", "resourceClaimName": claim}],
+            "resourceClaims": [{"name": "devices", "resourceClaimName": name}],
         },
     }
 
@@ -463,12 +462,8 @@ def _density(service: str) -> str:
 # ----------------------------------------------------------------------------
 # Microsoft's Philly trace, in the form in which the artifacts of Sia have it.
 
-_LARGEST_MACHINE: Final = 8
 
-
-def philly(
-    trace: File, machines: Mapping[int, int] | None = None
-) -> ClusterTrace:
+def philly(trace: File, machines: Mapping[int, int]) -> ClusterTrace:
     """Read the jobs of Microsoft's Philly trace: when they came, how long they ran, how many GPUs they had.
 
     A job of more GPUs than a machine has is a group of pods, each with a whole machine's GPUs and the last one with the
@@ -479,18 +474,18 @@ def philly(
     trace
         ``philly.csv`` with columns timestamp, duration, num_gpus and cluster.
     machines
-        How many machines there are with so many GPUs; by default those of the paper's cluster, 321 with 2 GPUs and 231
-        with 8.
+        By number of GPUs, how many machines have so many. The file does not say.
 
     Raises
     ------
     DrallocError
         The file cannot be read, or is of another form; or no machine is given.
     """
-    sizes = dict(machines or {2: 321, _LARGEST_MACHINE: 231})
-    if not any(sizes.values()):
-        raise DrallocError("machines: there are none")
-    largest = max(size for size, count in sizes.items() if count)
+    largest = max(
+        (size for size, count in machines.items() if count), default=0
+    )
+    if not largest:
+        raise DrallocError("machines: none of them has a GPU")
 
     def read(row: Mapping[str, str]) -> tuple[float, float, int, str]:
         time = datetime.fromisoformat(row["timestamp"]).replace(tzinfo=UTC)
@@ -525,7 +520,7 @@ def philly(
                 )
             )
     objects = [_class("gpu", _has("type", "gpu"))]
-    for size, count in sizes.items():
+    for size, count in machines.items():
         for number in range(count):
             name = f"gpus-{size}-node-{number:04}"
             devices = [

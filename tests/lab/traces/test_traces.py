@@ -1,0 +1,148 @@
+"""Public traces in small, in the form in which they are published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dralloc
+from dralloc.lab.simulate import Arrival
+from dralloc.lab.traces import gpu_v2025, mig_month, openb, philly
+from dralloc.objects.errors import DrallocError
+from dralloc.objects.names import ClaimKey
+
+
+def key(name: str) -> ClaimKey:
+    return ClaimKey("default", name)
+
+
+def came(simulated: dralloc.Simulated) -> list[tuple[Any, ...]]:
+    [run] = simulated.runs
+    return [
+        (row["state"], row["arrived"], row["started"], row["ended"])
+        for row in run.arrival_rows()
+    ]
+
+
+OPENB_NODES = """sn,cpu_milli,memory_mib,gpu,model
+n0,8000,16384,2,T4
+n1,4000,8192,1,P100
+n2,4000,8192,0,
+"""
+OPENB_PODS = """name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,creation_time,deletion_time
+a,1000,1024,1,600,T4,0,10
+b,1000,1024,1,600,T4,1,11
+c,1000,1024,1,600,P100|T4,2,7
+d,1000,1024,1,500,T4,3,5
+e,1000,1024,0,0,,3,5
+"""
+
+
+def test_openb(tmp_path: Path) -> None:
+    """Two of 600 thousandths take a T4 each, so that the fourth waits for them; the third has an alternative."""
+    nodes, pods = tmp_path / "nodes.csv", tmp_path / "pods.csv"
+    nodes.write_text(OPENB_NODES)
+    pods.write_text(OPENB_PODS)
+    trace = openb(nodes, pods)
+    assert [arrival.time for arrival in trace.arrivals] == [0, 1000, 2000, 3000]
+    simulated = dralloc.simulate(trace.cluster, trace.arrivals)
+    assert came(simulated) == [
+        ("done", 0, 0, 10),
+        ("done", 1, 1, 11),
+        ("done", 2, 2, 7),
+        ("done", 3, 10, 12),
+    ]
+
+
+_SERVICE = "app_0,12,12,1,1,60,60,120.0,120.0,680.0,800.0,2"
+_HEADER = (
+    "instance_sn,role,app_name,cpu_request,cpu_limit,gpu_request,gpu_limit,rdma_request,rdma_limit,memory_request,"
+    "memory_limit,disk_request,disk_limit,max_instance_per_node,creation_time,scheduled_time,deletion_time\n"
+)
+
+
+def test_gpu_v2025(tmp_path: Path) -> None:
+    """Of 60 percent each an adapter serves one; of the service a node has two at most."""
+    path = tmp_path / "trace.csv"
+    times = (",,", ",,30.0", "5.0,6.0,26.0", "7.0,7.0,")
+    rows = [f"i{n},HN,{_SERVICE},{time}" for n, time in enumerate(times)]
+    rows.append("i9,CN,app_1,64,64,0,0,1,1,320.0,320.0,255.0,300.0,-1,,,")
+    path.write_text(_HEADER + "\n".join(rows) + "\n")
+    trace = gpu_v2025(path, nodes=1, adapters=4)
+    template = key("app-0-0")
+    assert trace.arrivals == (
+        Arrival(0, template),
+        Arrival(0, template, 30_000),
+        Arrival(5000, template, 20_000),
+        Arrival(7000, template),
+    )
+    simulated = dralloc.simulate(trace.cluster, trace.arrivals)
+    assert [row[2] for row in came(simulated)] == [0, 0, 30, 50]
+    narrow = gpu_v2025(path, nodes=2, adapters=1)
+    simulated = dralloc.simulate(narrow.cluster, narrow.arrivals)
+    assert [row[2] for row in came(simulated)] == [0, 0, 30, 50]
+
+
+def test_philly(tmp_path: Path) -> None:
+    """Ten GPUs are a group of two pods, which come together."""
+    path = tmp_path / "philly.csv"
+    path.write_text(
+        "timestamp,duration,num_gpus,gpu_time,cluster\n"
+        "2017-10-09 07:00:10,66.0,10,660.0,aa\n"
+        "2017-10-09 07:00:00,20.0,1,20.0,bb\n"
+    )
+    trace = philly(path, {8: 2})
+    assert trace.arrivals == (
+        Arrival(0, key("gpus-1"), 20_000, namespace="vc-bb"),
+        Arrival(10_000, key("gpus-8"), 66_000, None, "vc-aa", "job-0"),
+        Arrival(10_000, key("gpus-2"), 66_000, None, "vc-aa", "job-0"),
+    )
+    simulated = dralloc.simulate(trace.cluster, trace.arrivals)
+    assert came(simulated) == [
+        ("done", 0, 0, 20),
+        ("done", 10, 10, 76),
+        ("done", 10, 10, 76),
+    ]
+    with pytest.raises(DrallocError, match="none of them has a GPU"):
+        philly(path, {8: 0})
+
+
+def test_a_month_asks_for_its_load() -> None:
+    month = mig_month(2, 4, load=0.5, days=60, mean_hours=2)
+    slices = {"1": 1, "2": 2, "3": 4, "4": 4, "7": 8}
+    asked = sum(
+        (arrival.duration or 0) * slices[arrival.template.name[4]]
+        for arrival in month.arrivals.draw(1)
+    )
+    offered = asked / (60 * 24 * 3_600_000 * 2 * 4 * 8)
+    assert offered == pytest.approx(0.5, rel=0.1)
+    with pytest.raises(DrallocError, match="no profile 'whole'"):
+        mig_month(mix={"whole": 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("timestamp\n2017-10-09\n", "there is no column duration"),
+        (
+            "timestamp,duration,num_gpus,cluster\nsoon,1,1,a\n",
+            "line 2: Invalid isoformat string",
+        ),
+        (
+            "timestamp,duration,num_gpus,cluster\n2017-10-09,,1,a\n",
+            "line 2: duration is empty",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_with_its_line(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text(text)
+    with pytest.raises(DrallocError) as caught:
+        philly(path, {8: 1})
+    assert message in str(caught.value)
+    with pytest.raises(DrallocError, match="cannot be read: No such file"):
+        philly(tmp_path / "none.csv", {8: 1})
