@@ -16,6 +16,7 @@ from typing import Any
 from dralloc.live.apply import ApplyOutcome, ApplyRun, WriteJournal
 from dralloc.live.apply.choice import SchedulerProbe, fence_for
 from dralloc.live.apply.fence import fence_of, run_of
+from dralloc.live.apply.selection import gates_of
 from dralloc.live.apply.units import FINALIZER, JournalStep
 from dralloc.live.snapshot import Refused, Unanswered, Wire
 from dralloc.objects.choices import FenceKind, Mode
@@ -830,7 +831,27 @@ class World:
         assert self.misplaced == []
         if not unfinished:
             assert self.probes == []
+            assert self._stranded(released) == []
         assert not self.scheduler.has_crashed
+
+    def _stranded(self, released: set[str]) -> list[str]:
+        """The pods that a run released, which wait without what was written for them."""
+        stranded: list[str] = []
+        held = {
+            one["metadata"]["name"]
+            for one in self.server.of("resourceclaims")
+            if devices_of(one)
+        }
+        for one in self.server.of("pods"):
+            spec, name = one["spec"], one["metadata"]["name"]
+            is_waiting = not spec.get("nodeName") and not gates_of(one)
+            wanted = {
+                entry["resourceClaimName"]
+                for entry in spec.get("resourceClaims", ())
+            }
+            if is_waiting and name in released and wanted - held - self.deleted:
+                stranded.append(name)
+        return stranded
 
     @property
     def probes(self) -> list[str]:

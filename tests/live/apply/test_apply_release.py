@@ -10,7 +10,13 @@ from dralloc.live.apply import Fence, NodeTaintFence, Selection, TaintRuleFence
 from dralloc.live.apply.executor import Executor, LeftAlone
 from dralloc.live.apply.units import JournalStep
 from live.apply.runs import GATE, gated, run_on
-from live.apply.schedules import Client, Scheduler, crowd, devices_of
+from live.apply.schedules import (
+    Client,
+    Scheduler,
+    Setting,
+    crowd,
+    devices_of,
+)
 from simulated import Simulated
 from wire import (
     Json,
@@ -217,6 +223,66 @@ def test_nothing_is_released_of_a_unit_of_which_a_pod_is_gone() -> None:
         executor.release(unit, None)
     assert executor.released == []
     assert devices_of(server.one("resourceclaims", "a")) == []
+
+
+def test_a_pod_is_not_released_without_a_claim_that_was_allocated_before() -> (
+    None
+):
+    server = Simulated()
+    earlier = allocated("b", {"device": "gpu-1"})
+    server.add(*crowd(2), earlier, gated("p", "a", "b"))
+    run = run_on(server)
+    (unit,) = [unit for unit in run.plan()[1] if unit.pod_uids]
+    assert [claim.key.name for claim in unit.claims] == ["a"]
+    run.journal.add(
+        JournalStep.BEGIN,
+        run="run-1",
+        fence="none",
+        gate=GATE,
+        units=[unit.to_dict()],
+    )
+    executor = Executor(run.objects, run.journal)
+    executor.write(unit)
+    server.send(
+        "PATCH",
+        "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/b/status",
+        {},
+        {"status": {"allocation": None}},
+    )
+    with pytest.raises(
+        LeftAlone, match="claim default/b: is not allocated any more"
+    ):
+        executor.release(unit, None)
+    assert executor.released == []
+    assert devices_of(server.one("resourceclaims", "a")) == []
+
+
+def released_of(server: Simulated) -> list[str]:
+    return [
+        one["metadata"]["name"]
+        for one in server.of("pods")
+        if one["spec"].get("schedulingGates") == []
+    ]
+
+
+def test_a_rollback_takes_nothing_from_pods_that_are_released() -> None:
+    """A gang of which one pod has lost its gate when the run is killed; the other would keep it waiting for ever."""
+    for step in range(Setting(gang=True).world().apply({})):
+        world = Setting(gang=True).world()
+        world.apply({step: world.journal.kill})
+        if not world.journal.unfinished:
+            continue
+        begun = released_of(world.server) != []
+        world.rollback({})
+        held = [
+            one["metadata"]["name"]
+            for one in world.server.of("resourceclaims")
+            if devices_of(one) and one["metadata"]["name"] in "abc"
+        ]
+        assert held == (["a", "b", "c"] if begun else []), step
+        released = released_of(world.server)
+        assert released == (["p", "q"] if begun else []), step
+        world.check()
 
 
 def test_what_has_begun_to_be_released_is_released() -> None:

@@ -6,7 +6,14 @@ becomes of the pods that are released after that is watched last (`BindingWatch`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -30,11 +37,19 @@ from dralloc.live.snapshot import (
     Refused,
     Unanswered,
     condition,
+    key_of,
     version_of,
 )
 from dralloc.objects.names import ClaimKey
 
-__all__ = ["CLAIMS", "PODS", "BindingWatch", "Executor", "LeftAlone"]
+__all__ = [
+    "CLAIMS",
+    "PODS",
+    "BindingWatch",
+    "Executor",
+    "LeftAlone",
+    "claims_of",
+]
 
 CLAIMS: Final = next(
     kind for kind in LISTED_KINDS if kind.kind == "ResourceClaim"
@@ -104,13 +119,15 @@ class Executor:
                 self.allocate(claim)
             # A pod that went meanwhile needs its claims no more, nor does its gang.
             for demand in unit.demands:
-                self._check(demand)
+                self._check(demand, None)
         except LeftAlone:
             self._take_back(done)
             raise
 
     def release(self, unit: WriteUnit, toleration: Json | None) -> None:
         """Release the pods of a unit that is written; all of them still wait, or some are released already.
+
+        What was allocated before, and is no part of the unit, somebody else may have taken back meanwhile.
 
         Parameters
         ----------
@@ -120,15 +137,16 @@ class Executor:
         Raises
         ------
         LeftAlone
-            A pod is gone before any was released; what was written is taken back.
+            A pod is gone before any was released, or a claim of it is not allocated; what was written is taken back.
         """
         try:
+            written = {claim.key for claim in unit.claims}
             for demand in unit.demands:
-                self._check(demand)
+                self._check(demand, written)
         except LeftAlone:
             # Once a pod of the unit runs, the others are released as well: a gang that has
             # begun is not taken apart.
-            if not any(self._is_released(demand) for demand in unit.demands):
+            if not any(self.is_released(demand) for demand in unit.demands):
                 self._take_back(unit.claims)
                 raise
         for demand in unit.demands:
@@ -246,14 +264,35 @@ class Executor:
                 CLAIMS, claim.key, {"metadata": {**condition(held), **marks}}
             )
 
-    def _check(self, demand: WrittenDemand) -> None:
-        """Make sure that a pod still waits, before any of its unit is released."""
-        if demand.pod:
-            pod = self._get(PODS, demand.key, demand.pod)
-            if pod["metadata"].get("deletionTimestamp"):
-                raise LeftAlone(f"pod {demand.key}", "is being deleted")
+    def _check(
+        self, demand: WrittenDemand, written: Collection[ClaimKey] | None
+    ) -> None:
+        """Make sure that a pod still waits, before any of its unit is released.
 
-    def _is_released(self, demand: WrittenDemand) -> bool:
+        Parameters
+        ----------
+        written
+            The claims that are known to be allocated: the others must be, too. None where that does not matter yet.
+        """
+        if not demand.pod:
+            return
+        pod = self._get(PODS, demand.key, demand.pod)
+        if pod["metadata"].get("deletionTimestamp"):
+            raise LeftAlone(f"pod {demand.key}", "is being deleted")
+        if written is None:
+            return
+        for key in claims_of(pod):
+            if key not in written and not self._is_allocated(key):
+                raise LeftAlone(f"claim {key}", "is not allocated any more")
+
+    def _is_allocated(self, key: ClaimKey) -> bool:
+        try:
+            held = self.objects.get(CLAIMS, key)
+        except Refused as refusal:
+            raise LeftAlone(f"claim {key}", refusal) from None
+        return bool((held.get("status") or {}).get("allocation"))
+
+    def is_released(self, demand: WrittenDemand) -> bool:
         """Return whether a pod is there and has no gate any more."""
         try:
             pod = self._get(PODS, demand.key, demand.pod) if demand.pod else {}
@@ -330,6 +369,20 @@ class Executor:
             version=version_of(held),
             allocation=claim.allocation,
         )
+
+
+def claims_of(pod: Json) -> Iterator[ClaimKey]:
+    """Yield the claims that a pod names, and those that were made for it."""
+    namespace = key_of(pod).namespace
+    entries: tuple[Mapping[str, str], ...] = (
+        *(pod.get("spec", {}).get("resourceClaims") or ()),
+        *(pod.get("status", {}).get("resourceClaimStatuses") or ()),
+    )
+    return (
+        ClaimKey(namespace, entry["resourceClaimName"])
+        for entry in entries
+        if entry.get("resourceClaimName")
+    )
 
 
 def _on_node(pod: Json, node: str) -> Json:

@@ -201,6 +201,7 @@ PATIENCE: Final = 10.0
 _AGAIN: Final = 2
 """How often what a scheduler took back is planned anew."""
 _HOMELESS: Final = "its claims are allocated, and no node has room for it"
+_RELEASED: Final = "a pod that uses it is released already"
 _LIFTS: Final = 4
 """How often a fence is tried to be lifted."""
 _PATIENCE: Final = 0.5
@@ -464,17 +465,30 @@ class ApplyRun:
         return pods
 
     def rollback(self) -> ApplyOutcome:
-        """Take back what the journal says may have been written and nobody has reserved, and lift the fence."""
+        """Take back what the journal says may have been written and nobody has reserved, and lift the fence.
+
+        Gates cannot be given back. Where a pod of a unit has lost its own, the others are released, too, and keep what
+        was written for them: without it, they would wait for ever on the nodes that they are kept on.
+        """
         self._take_on()
         left_alone: list[Aside] = []
         taken_back: list[ClaimKey] = []
+        begun = [unit for unit in self.journal.units if self._is_begun(unit)]
+        kept_claims = {claim.uid for unit in begun for claim in unit.claims}
         with self._fence_lifted():
+            for unit in begun:
+                # Its pods may all be gone by now.
+                with suppress(LeftAlone):
+                    self._executor.release(unit, self.fence.toleration)
             for claim in self.journal.intended:
                 self.progress(
                     "taking back",
                     len(left_alone) + len(taken_back),
                     len(self.journal.intended),
                 )
+                if claim.uid in kept_claims:
+                    left_alone.append(Aside(claim.key, _RELEASED))
+                    continue
                 try:
                     self._executor.retract(claim)
                     taken_back.append(claim.key)
@@ -485,6 +499,16 @@ class ApplyRun:
             asides=tuple(left_alone),
             taken_back=tuple(taken_back),
             fence=self.fence.kind,
+        )
+
+    def _is_begun(self, unit: WriteUnit) -> bool:
+        """Return whether the run of the journal has taken the gate of a pod."""
+        released = {
+            entry["uid"] for entry in self.journal.of(JournalStep.RELEASE)
+        }
+        return any(
+            demand.pod in released and self._executor.is_released(demand)
+            for demand in unit.demands
         )
 
     def _rounds(self, units: Sequence[WriteUnit]) -> Sequence[WriteUnit]:

@@ -13,6 +13,7 @@ from dralloc.check import violations
 from dralloc.check.objects import Binding
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.compile.pods import Selector, selector_of
+from dralloc.live.apply.executor import claims_of
 from dralloc.live.apply.fence import (
     FENCED_KINDS,
     HeldFence,
@@ -157,13 +158,13 @@ class Selection:
         used = {
             key: key_of(pod) in selected
             for pod in pods
-            for key in _claims_of(pod)
+            for key in claims_of(pod)
         }
         used |= {
             key: True
             for pod in pods
             if key_of(pod) in selected
-            for key in _claims_of(pod)
+            for key in claims_of(pod)
         }
         for resource in resources:
             key = key_of(resource)
@@ -303,20 +304,6 @@ def _is_pending(pod: Json) -> bool:
     return not pod.get("spec", {}).get("nodeName") and pod.get(
         "status", {}
     ).get("phase") in (None, "", "Pending")
-
-
-def _claims_of(pod: Json) -> Iterator[ClaimKey]:
-    """Yield the claims that a pod names, and those that were made for it."""
-    namespace = key_of(pod).namespace
-    entries: tuple[Mapping[str, str], ...] = (
-        *(pod.get("spec", {}).get("resourceClaims") or ()),
-        *(pod.get("status", {}).get("resourceClaimStatuses") or ()),
-    )
-    return (
-        ClaimKey(namespace, entry["resourceClaimName"])
-        for entry in entries
-        if entry.get("resourceClaimName")
-    )
 
 
 # ----------------------------------------------------------------------------
