@@ -104,16 +104,7 @@ class Scenario:
         self, claims: Iterable[ResourceClaim], nodes: Mapping[ClaimKey, str]
     ) -> Scenario:
         """Return the scenario after placements: claims are allocated as they say, pods are on these nodes."""
-        written = {claim.key: claim for claim in claims}
-        placed = replace(
-            self.cluster,
-            claims=tuple(
-                written.get(claim.key, claim) for claim in self.cluster.claims
-            ),
-        )
-        return Scenario(placed)._with_pods(
-            lambda pod: _bound(pod, nodes[pod.key]) if pod.key in nodes else pod
-        )
+        return Scenario(self.cluster.settled(claims, nodes))
 
     def without_pending(self) -> Scenario:
         """Nobody waits for anything: what runs and is allocated stays, and no quota, group or workload is there."""
@@ -373,10 +364,6 @@ def _default_only(
         if policy is None
         else CapacityRequestPolicy(default=policy.default)
     )
-
-
-def _bound(pod: Pod, node: str) -> Pod:
-    return changed(pod, spec=changed(pod.spec, node_name=node))
 
 
 def _copied_node(node: Node, name: str) -> Node:

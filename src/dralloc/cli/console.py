@@ -30,6 +30,7 @@ from dralloc.cli.options import (
     Live,
     NoHeaders,
     Output,
+    PlanFile,
     Quiet,
 )
 from dralloc.objects.errors import (
@@ -367,6 +368,7 @@ class Asking(Reader):
     live: Live = False
     context: Context = None
     kubeconfig: Kubeconfig = None
+    plan: PlanFile = None
 
     @contextmanager
     def asking(
@@ -399,7 +401,11 @@ class Asking(Reader):
             )
             cluster = read.including(choices.include)
         self.warn(cluster.findings)
-        return cluster
+        if self.plan is None:
+            return cluster
+        with self.busy("reading the plan"):
+            plan = dralloc.Plan.load(self.plan, cluster, choices=choices)
+        return plan.after
 
     def _snapshot(self) -> ClusterSnapshot:
         """The objects of the live cluster."""

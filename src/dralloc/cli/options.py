@@ -48,6 +48,7 @@ __all__ = [
     "NoHeaders",
     "Output",
     "Paths",
+    "PlanFile",
     "Pruning",
     "Quiet",
     "Seeds",
@@ -99,6 +100,15 @@ Live = Annotated[
     typer.Option(
         "--live",
         help="Read the cluster of your kubeconfig, too; paths then override what it has.",
+    ),
+]
+PlanFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--plan",
+        metavar="FILE",
+        help="Start from a plan: what dralloc allocate printed with -o json (or -o yaml) is taken as carried out.",
+        show_default=False,
     ),
 ]
 Limit = Annotated[

@@ -247,6 +247,22 @@ class Cluster(Answer):
             return replace(self, pods=pods)
         return replace(self, pods=pods, suspended=())._with_pods(suspended)
 
+    def settled(
+        self, claims: Iterable[ResourceClaim], nodes: Mapping[ClaimKey, str]
+    ) -> Cluster:
+        """Return the cluster in which claims are as given, allocated, and pods are on these nodes."""
+        written = {claim.key: claim for claim in claims}
+        return replace(
+            self,
+            claims=tuple(
+                written.get(claim.key, claim) for claim in self.claims
+            ),
+            pods=tuple(
+                _bound(pod, nodes[pod.key]) if pod.key in nodes else pod
+                for pod in self.pods
+            ),
+        )
+
     def with_gates(self, features: Features) -> Cluster:
         """Return the cluster as controllers and an API server with these gates would have made it.
 
@@ -448,6 +464,10 @@ def _ungated(pod: Pod) -> Pod:
         if pod.spec.scheduling_gates
         else pod
     )
+
+
+def _bound(pod: Pod, node: str) -> Pod:
+    return changed(pod, spec=changed(pod.spec, node_name=node))
 
 
 def _without_comparisons(pod: Pod) -> Pod:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from os import PathLike
+from pathlib import Path
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    Unpack,
+)
 
 from pydantic import Discriminator, Field, PlainSerializer, Tag, WithJsonSchema
 
-from dralloc.compile.compiler import CompiledCluster
+from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.compile.write import allocated_claims, allocations
 from dralloc.objects.answer import (
     Amount,
@@ -23,7 +33,8 @@ from dralloc.objects.answer import (
 )
 from dralloc.objects.api import AllocationResult, ResourceClaim
 from dralloc.objects.assembly import Unasked
-from dralloc.objects.choices import Mode
+from dralloc.objects.choices import Choices, ChoiceWords, Mode
+from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import Finding
 from dralloc.objects.names import ClaimKey, DeviceID
 from dralloc.objects.report import (
@@ -36,6 +47,7 @@ from dralloc.objects.report import (
     percent,
     timing_line,
 )
+from dralloc.objects.save import write_text
 from dralloc.problem import Claim, Demand
 from dralloc.problem.solution import Grant, Placement, Solution, Status, Tier
 from dralloc.show.metrics import Metrics, Spending, measure
@@ -50,6 +62,7 @@ from dralloc.show.question import (
     unmodelled_table,
     unread,
 )
+from dralloc.show.saved import read_plan
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -534,6 +547,69 @@ class Plan(Documented):
                     None,
                     None,
                 )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the answer to a file, as ``dralloc allocate -o json`` prints it; `load` and ``--plan`` read it.
+
+        Raises
+        ------
+        DrallocError
+            The file cannot be written.
+        """
+        write_text(json.dumps(self.to_dict(), indent=2) + "\n", Path(path))
+
+    @classmethod
+    def load(
+        cls,
+        path: str | PathLike[str],
+        cluster: Cluster,
+        *,
+        choices: Choices | None = None,
+        **words: Unpack[ChoiceWords],
+    ) -> Plan:
+        """Read an answer from a file, as an answer to the cluster that it is about.
+
+        Devices are checked again; the nodes of pods, gangs and what is proven are taken as the file has them.
+
+        Parameters
+        ----------
+        path
+            What `save` wrote, or ``dralloc allocate`` printed with ``-o json`` or ``-o yaml``.
+        cluster
+            The cluster as it was asked about: with the demands pending.
+        choices, words
+            As in `dralloc.allocate`, where they say what is asked for: feature gates, nodes, what is included.
+
+        Raises
+        ------
+        DrallocError
+            It cannot be read, is no plan, or does not fit into the cluster.
+
+        Examples
+        --------
+        >>> import dralloc, tempfile
+        >>> cluster = dralloc.example()
+        >>> with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        ...     dralloc.allocate(cluster).save(file.name)
+        ...     plan = dralloc.Plan.load(file.name, cluster)
+        >>> plan
+        <Plan: optimal: 2 of 2 placed, proven optimal>
+        >>> dralloc.allocate(plan.after)
+        <Plan: optimal: nothing to place>
+        """
+        compiled = compile_cluster(cluster, Choices.of(choices, words))
+        mode, solution = read_plan(Path(path), compiled)
+        return cls(mode, compiled, solution, {})
+
+    @property
+    def after(self) -> Cluster:
+        """The cluster as if the plan were carried out: its claims are allocated, and its pods have their nodes."""
+        nodes = dict(self.solution.bindings)
+        for placement in self.solution.placements:
+            demand = self.demands[placement.demand]
+            if not self.compiled.is_claim(demand):
+                nodes[demand.key] = self.node_of(placement)
+        return self.compiled.cluster.settled(self.claims, nodes)
 
     def grants(self) -> Iterator[tuple[Placement, Claim, Grant]]:
         """Yield every granted device with its claim and placement, in order."""

@@ -1,0 +1,264 @@
+"""Plans in files: the JSON of an answer, or the claims that it allocates, as an answer to a cluster again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from pydantic import ValidationError
+
+from dralloc.check import violations
+from dralloc.compile.compiler import CompiledCluster
+from dralloc.objects.api import AllocationResult, ResourceClaim
+from dralloc.objects.api.selecting import selector_matches
+from dralloc.objects.choices import Mode
+from dralloc.objects.errors import AllocationError, DrallocError
+from dralloc.objects.load import load
+from dralloc.objects.names import ClaimKey, RequestName
+from dralloc.objects.quantity import parse_quantity
+from dralloc.problem import Claim, Demand
+from dralloc.problem.solution import Grant, Placement, Solution, Status, Tier
+
+__all__ = ["SavedPlan", "read_plan"]
+
+_SHOWN: Final = 3
+
+
+class SavedPlan(NamedTuple):
+    """How an answer was found, and the answer in the numbers of a problem."""
+
+    mode: Mode | str
+    solution: Solution
+
+
+class _Saved(NamedTuple):
+    """A demand with its node, and what its claims get."""
+
+    demand: ClaimKey
+    node: str
+    claims: Mapping[ClaimKey, AllocationResult]
+
+
+def read_plan(path: Path, compiled: CompiledCluster) -> SavedPlan:
+    """Read what ``Plan.save`` or ``dralloc allocate`` wrote, for the cluster that it was about.
+
+    Parameters
+    ----------
+    path
+        JSON (``-o json``) has everything. Of claims alone (``-o yaml``) the nodes of pods are those that the
+        allocations select, which must be one each; how good the answer is, is not in them.
+
+    Raises
+    ------
+    DrallocError
+        It is no plan; it is not about this cluster, or breaks a rule there: names what.
+    """
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DrallocError(f"{path}: cannot be read: {error}") from None
+    document = _document_of(text)
+    reader = _PlanReader(path, compiled)
+    if document is None:
+        placements = reader.placements(reader.of_claims())
+        return SavedPlan("saved", reader.checked(Solution(placements)))
+    placements = reader.placements(reader.of_document(document))
+    solution = reader.checked(Solution(placements))
+    mode = str(document.get("mode", "saved"))
+    return SavedPlan(
+        Mode(mode) if mode in set(Mode) else mode,
+        replace(
+            solution,
+            status=Status(document.get("status", Status.FEASIBLE)),
+            tiers=tuple(map(_tier, document.get("tiers", ()))),
+            errors=dict(reader.errors(document)),
+            warnings=tuple(document.get("warnings", ())),
+        ),
+    )
+
+
+def _document_of(text: str) -> dict[str, Any] | None:
+    """The document that a text is; None if it is something else, such as objects."""
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return None
+    if isinstance(document, dict) and "placed" in document:
+        return document
+    return None
+
+
+def _tier(fields: Mapping[str, Any]) -> Tier:
+    value, bound = (
+        parse_quantity(number).nanos if isinstance(number, str) else number
+        for number in (fields["value"], fields["bound"])
+    )
+    return Tier(
+        fields["name"], value, bound, fields["sense"], fields.get("why", "")
+    )
+
+
+@dataclass(frozen=True)
+class _PlanReader:
+    """Finds the numbers of a compiled cluster behind the names of a plan."""
+
+    path: Path
+    compiled: CompiledCluster
+
+    def of_document(self, document: Mapping[str, Any]) -> Iterator[_Saved]:
+        """Yield what a document says is placed."""
+        try:
+            for entry in document["placed"]:
+                claims = {
+                    ClaimKey.parse(key): AllocationResult.model_validate(wire)
+                    for key, wire in entry["claims"].items()
+                }
+                yield _Saved(
+                    ClaimKey.parse(entry["demand"]), entry["node"], claims
+                )
+        except (KeyError, TypeError, AttributeError, ValidationError) as error:
+            raise self._refusal(
+                f"is no plan as dralloc allocate -o json writes it: {error}"
+            ) from None
+
+    def of_claims(self) -> Iterator[_Saved]:
+        """Yield who is placed by allocated claims in a file of objects."""
+        allocated = {
+            claim.key: claim
+            for claim in load(self.path).claims
+            if claim.is_allocated
+        }
+        if not allocated:
+            raise self._refusal("has neither a plan nor allocated claims")
+        for demand in self.compiled.problem.demands:
+            keys = [claim.key for claim in demand.claims]
+            if keys and allocated.keys() >= set(keys):
+                claims = [allocated[key] for key in keys]
+                allocations = {
+                    claim.key: claim.status.allocation
+                    for claim in claims
+                    if claim.status.allocation is not None
+                }
+                yield _Saved(
+                    demand.key, self._node_of(demand, claims), allocations
+                )
+
+    def _node_of(self, demand: Demand, claims: Iterable[ResourceClaim]) -> str:
+        """The only node on which allocated claims can be used."""
+        selectors = [
+            claim.status.allocation.node_selector
+            for claim in claims
+            if claim.status.allocation is not None
+        ]
+        names = [
+            node.metadata.name
+            for node in self.compiled.cluster.nodes
+            if all(
+                selector is None or selector_matches(selector, node)
+                for selector in selectors
+            )
+        ]
+        if len(names) == 1:
+            return names[0]
+        raise self._refusal(
+            f"does not say to which node {demand.key} goes: save the plan as JSON, which does"
+        )
+
+    def placements(self, saved: Iterable[_Saved]) -> tuple[Placement, ...]:
+        """The placements behind names, each claim granted once."""
+        problem = self.compiled.problem
+        numbers = {
+            demand.key: number for number, demand in enumerate(problem.demands)
+        }
+        nodes = {node.name: number for number, node in enumerate(problem.nodes)}
+        granted: set[ClaimKey] = set()
+        placements: list[Placement] = []
+        for demand_key, node, allocations in saved:
+            number = numbers.get(demand_key)
+            if number is None:
+                raise self._refusal(
+                    f"places {demand_key}, which is not pending in this cluster"
+                )
+            if node not in nodes:
+                raise self._refusal(
+                    f'places {demand_key} on node "{node}", which is not in this cluster'
+                )
+            grants: list[tuple[Grant, ...]] = []
+            for claim in problem.demands[number].claims:
+                allocation = allocations.get(claim.key)
+                if allocation is None:
+                    raise self._refusal(
+                        f"places {demand_key} without an allocation of its claim {claim.key}"
+                    )
+                is_new = claim.key not in granted
+                granted.add(claim.key)
+                grants.append(
+                    tuple(self._grants(claim, allocation, nodes[node]))
+                    if is_new
+                    else ()
+                )
+            placements.append(Placement(number, nodes[node], tuple(grants)))
+        return tuple(sorted(placements, key=lambda placed: placed.demand))
+
+    def _grants(
+        self, claim: Claim, allocation: AllocationResult, node: int
+    ) -> Iterator[Grant]:
+        """Yield the grants behind the results of a claim on a node."""
+        problem, inventory = self.compiled.problem, self.compiled.inventory
+        places = {
+            alternative.name: (number, choice)
+            for number, request in enumerate(claim.requests)
+            for choice, alternative in enumerate(request.alternatives)
+        }
+        seen = set(problem.nodes[node].devices())
+        for result in allocation.devices.results:
+            place = places.get(RequestName.parse(result.request))
+            slot = inventory.slots.get(result.device_id)
+            versions = () if slot is None else problem.versions[slot]
+            device = next((one for one in versions if one in seen), None)
+            if place is None or device is None:
+                raise self._refusal(
+                    f"gives {result.device_id} to request {result.request} of {claim.key}, "
+                    f"which this cluster does not have on {problem.nodes[node].name}"
+                )
+            yield Grant(*place, device)
+
+    def errors(
+        self, document: Mapping[str, Any]
+    ) -> Iterator[tuple[int, AllocationError]]:
+        """Yield why attempts ended with an error, by demand."""
+        texts = {
+            entry["demand"]: entry["error"]
+            for entry in document.get("unplaced", ())
+            if entry.get("error")
+        }
+        for number, demand in enumerate(self.compiled.problem.demands):
+            text = texts.get(str(demand.key))
+            if text is not None:
+                yield number, AllocationError(text)
+
+    def checked(self, solution: Solution) -> Solution:
+        """Return an answer that keeps the rules of devices; nodes and gangs are taken as the plan has them."""
+        problem = self.compiled.problem
+        demands = tuple(
+            demand.by_itself(nodes=None, roles=()) for demand in problem.demands
+        )
+        found = violations(
+            replace(problem, demands=demands, budgets=()), solution
+        )
+        if found:
+            further = (
+                f" and {len(found) - _SHOWN} more"
+                if len(found) > _SHOWN
+                else ""
+            )
+            raise self._refusal(
+                f"does not fit into this cluster: {'; '.join(found[:_SHOWN])}{further}"
+            )
+        return solution
+
+    def _refusal(self, rule: str) -> DrallocError:
+        return DrallocError(f"{self.path}: {rule}")
