@@ -22,7 +22,7 @@ from typing import Final
 from dralloc.ask.scenario import Scenario
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.compile.inventory import (
-    NodeIndex,
+    NodeSelections,
     compared_values,
     find_drift,
     find_reach,
@@ -373,7 +373,7 @@ class _PublishedNodes:
         for number, slice_ in enumerate(slices):
             self.pools[slice_.pool_id].append(number)
         self.reached = find_reach(
-            slices, NodeIndex(nodes), self.features
+            slices, NodeSelections(nodes), self.features
         ).by_node
         self.users = Counter(chain.from_iterable(self.reached))
         self.results: dict[PoolID, list[DeviceRequestAllocationResult]] = (

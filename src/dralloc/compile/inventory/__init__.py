@@ -13,13 +13,13 @@ from dralloc.compile.inventory.inventory import (
     list_published,
     take_inventory,
 )
-from dralloc.compile.inventory.pools import NodeIndex, find_reach
+from dralloc.compile.inventory.pools import NodeSelections, find_reach
 from dralloc.compile.inventory.usage import Drift, find_drift, held_results
 
 __all__ = [
     "Drift",
     "Inventory",
-    "NodeIndex",
+    "NodeSelections",
     "PublishedDevice",
     "compared_values",
     "find_drift",

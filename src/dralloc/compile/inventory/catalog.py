@@ -13,7 +13,11 @@ from itertools import chain, count, filterfalse, repeat
 from operator import itemgetter
 from typing import Final, cast
 
-from dralloc.compile.inventory.pools import ColumnReader, NodeIndex, PoolView
+from dralloc.compile.inventory.pools import (
+    ColumnReader,
+    NodeSelections,
+    PoolView,
+)
 from dralloc.objects.api import (
     AttributeValue,
     CounterSet,
@@ -424,7 +428,7 @@ class Catalog:
     """
 
     slices: Sequence[ResourceSlice]
-    nodes: NodeIndex
+    nodes: NodeSelections
     attributes: frozenset[str]
     features: Features
     devices: list[Device] = field(default_factory=list)

@@ -13,7 +13,7 @@ from typing import Final
 
 from dralloc.compile.inventory.catalog import Catalog, PublishedDevice, Skipped
 from dralloc.compile.inventory.pools import (
-    NodeIndex,
+    NodeSelections,
     PoolView,
     PoolViews,
     find_reach,
@@ -404,7 +404,7 @@ def take_inventory(  # noqa: PLR0913 - one parameter for each kind of object, an
     closed
         Pools that give no devices, with the reason: they count as invalid.
     """
-    catalog = Catalog(slices, NodeIndex(nodes), attributes, features)
+    catalog = Catalog(slices, NodeSelections(nodes), attributes, features)
     allocated = frozenset(
         result.device_id for _, result in held_results(claims)
     )
@@ -416,7 +416,7 @@ def take_inventory(  # noqa: PLR0913 - one parameter for each kind of object, an
 def list_published(
     slices: Sequence[ResourceSlice],
     pools: Mapping[PoolID, Sequence[int]],
-    nodes: NodeIndex,
+    nodes: NodeSelections,
     features: Features,
 ) -> Inventory:
     """Everything in some slices of pools, given by index, whether a node can use it or not; nobody holds anything."""

@@ -30,7 +30,13 @@ from dralloc.objects.quantity import NANOS, Quantity
 from dralloc.problem import Capacity, NodeFootprint, PoolState
 from dralloc.problem.supply import record
 
-__all__ = ["ColumnReader", "NodeIndex", "PoolView", "PoolViews", "find_reach"]
+__all__ = [
+    "ColumnReader",
+    "NodeSelections",
+    "PoolView",
+    "PoolViews",
+    "find_reach",
+]
 
 # ----------------------------------------------------------------------------
 # Which slices matter to which node.
@@ -40,7 +46,7 @@ __all__ = ["ColumnReader", "NodeIndex", "PoolView", "PoolViews", "find_reach"]
 # (KEP-4815).
 
 
-class NodeIndex:
+class NodeSelections:
     """Answers which nodes a node selection means. Equal selectors are worked out once. ``everywhere``: all nodes."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
@@ -105,7 +111,7 @@ class SliceReach(NamedTuple):
 
 
 def find_reach(
-    slices: Sequence[ResourceSlice], nodes: NodeIndex, features: Features
+    slices: Sequence[ResourceSlice], nodes: NodeSelections, features: Features
 ) -> SliceReach:
     """Sort the slices by the nodes that they matter to."""
     everywhere: dict[PoolID, list[int]] = defaultdict(list)

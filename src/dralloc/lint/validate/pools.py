@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import count
 from typing import Any, Final, NamedTuple
 
-from dralloc.compile.inventory import NodeIndex, list_published
+from dralloc.compile.inventory import NodeSelections, list_published
 from dralloc.compile.match import (
     Criteria,
     MatchTable,
@@ -389,7 +389,7 @@ class Candidates:
     def __init__(self, context: ValidationContext) -> None:
         cluster, features = context.cluster, context.features
         self.classes = cluster.classes
-        self._nodes = NodeIndex(cluster.nodes)
+        self._nodes = NodeSelections(cluster.nodes)
         self._node_count = len(cluster.nodes)
         numbers = {
             id(published): number
