@@ -40,6 +40,7 @@ from dralloc.problem import (
     Demand,
     DeviceIndex,
     Node,
+    NodeIndex,
     PoolState,
     Problem,
     Request,
@@ -294,7 +295,7 @@ def _demand(problem: Problem, index: int, demand: Demand) -> Answers:
 
 
 def _grants(
-    problem: Problem, claim: Claim, node: int
+    problem: Problem, claim: Claim, node: NodeIndex
 ) -> Iterator[tuple[Grants, int, Load]]:
     """Everything that the claim can get on the node, with its rank and what it takes."""
     partial: list[tuple[Grants, int, Load]] = (
@@ -382,7 +383,7 @@ def _is_shared(problem: Problem, key: ClaimKey) -> bool:
 
 
 def _served(
-    problem: Problem, index: int, request: Request, node: int
+    problem: Problem, index: int, request: Request, node: NodeIndex
 ) -> Iterator[tuple[Grants, int, Load]]:
     """Every choice of devices for every alternative of a request."""
     for position, alternative in enumerate(request.alternatives):
@@ -407,7 +408,7 @@ def _served(
 
 
 def _choices(
-    problem: Problem, alternative: Alternative, node: Node, index: int
+    problem: Problem, alternative: Alternative, node: Node, index: NodeIndex
 ) -> Iterator[tuple[Devices, Devices]]:
     """The sets of devices that the alternative can get, as far as each by itself shows, and what ``All`` lacks."""
     matching = [

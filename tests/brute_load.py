@@ -15,6 +15,7 @@ from dralloc.problem import (
     Demand,
     Device,
     DeviceIndex,
+    NodeIndex,
     Problem,
 )
 
@@ -67,8 +68,10 @@ class Load(NamedTuple):
     admin: frozenset[DeviceIndex] = frozenset()
     admin_amounts: Amounts = frozenset()
     full: frozenset[Full] = frozenset()
-    homes: frozenset[tuple[ClaimKey, int, frozenset[DeviceIndex]]] = frozenset()
-    visits: frozenset[tuple[ClaimKey, int]] = frozenset()
+    homes: frozenset[tuple[ClaimKey, NodeIndex, frozenset[DeviceIndex]]] = (
+        frozenset()
+    )
+    visits: frozenset[tuple[ClaimKey, NodeIndex]] = frozenset()
     charged: frozenset[tuple[int, int]] = frozenset()
     got: frozenset[tuple[ClaimKey, RequestName, DeviceIndex]] = frozenset()
     bound: frozenset[tuple[str, ClaimKey, Constraint]] = frozenset()
@@ -129,12 +132,14 @@ def left_out(
     return Load(full=frozenset(full))
 
 
-def granted(claim: ClaimKey, node: int, devices: Iterable[DeviceIndex]) -> Load:
+def granted(
+    claim: ClaimKey, node: NodeIndex, devices: Iterable[DeviceIndex]
+) -> Load:
     """A claim of several demands is allocated for the node."""
     return Load(homes=frozenset({(claim, node, frozenset(devices))}))
 
 
-def visiting(claim: ClaimKey, node: int) -> Load:
+def visiting(claim: ClaimKey, node: NodeIndex) -> Load:
     """A demand on the node wants a claim that is allocated elsewhere."""
     return Load(visits=frozenset({(claim, node)}))
 

@@ -28,6 +28,7 @@ from dralloc.problem import (
     Device,
     DeviceIndex,
     Node,
+    NodeIndex,
     PoolAccess,
     PoolState,
     Problem,
@@ -246,7 +247,9 @@ def _pods(
     weight = draw(st.integers(0, 3))
     bound = (
         tuple(
-            draw(st.permutations(range(nodes)))[: draw(st.integers(1, nodes))]
+            draw(st.permutations([NodeIndex(i) for i in range(nodes)]))[
+                : draw(st.integers(1, nodes))
+            ]
         )
         if draw(rarely())
         else None
@@ -262,7 +265,7 @@ def pod_of(
     requests: Sequence[Sequence[tuple[str, int | None]]],
     constraints: tuple[Constraint, ...],
     weight: int,
-    nodes: tuple[int, ...] | None,
+    nodes: tuple[NodeIndex, ...] | None,
     kinds: list[str],
 ) -> Demand:
     built = []
@@ -333,7 +336,7 @@ def _daemons(
             replace(
                 pod,
                 claims=claims,
-                nodes=(place % nodes,) if bound else pod.nodes,
+                nodes=(NodeIndex(place % nodes),) if bound else pod.nodes,
             )
         )
     return found

@@ -17,6 +17,7 @@ from dralloc.problem import (
     Device,
     DeviceIndex,
     Node,
+    NodeIndex,
     PoolAccess,
     PoolState,
     Scalar,
@@ -123,7 +124,7 @@ def _devices(
         },
         nodes=None
         if nodes is None
-        else draw(st.frozensets(st.integers(0, nodes - 1))),
+        else draw(st.frozensets(st.integers(0, nodes - 1).map(NodeIndex))),
         binds_to_node=draw(rarely()),
     )
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.objects.errors import FatalError
 from dralloc.objects.names import ClaimKey
+from dralloc.problem import NodeIndex
 from dralloc.solve.first_fit.plain import Found as Taken
 from dralloc.solve.first_fit.search import DepthFirstSearch
 from dralloc.solve.scheduler import Attempt, Profile, Scheduler
@@ -55,7 +56,7 @@ class PlainScheduler:
         self,
         compiled: CompiledCluster,
         profiles: Sequence[Profile],
-        heard_of: Sequence[int],
+        heard_of: Sequence[NodeIndex],
     ) -> None:
         self._made_of = compiled, profiles, heard_of
         self._bound: list[tuple[ClaimKey, str]] = []

@@ -21,6 +21,7 @@ from dralloc.problem import (
     DeviceIndex,
     Node,
     NodeFootprint,
+    NodeIndex,
     ParentGroup,
     PoolAccess,
     PoolState,
@@ -314,7 +315,9 @@ def _demands(draw: st.DrawFn, number: int, nodes: int) -> Demand:
         key=ClaimKey("default", f"pod-{number}"),
         claims=(claim,),
         weight=draw(st.integers(0, 3)),
-        nodes=tuple(draw(st.sets(st.integers(0, nodes - 1), min_size=1)))
+        nodes=tuple(
+            draw(st.sets(st.integers(0, nodes - 1).map(NodeIndex), min_size=1))
+        )
         if draw(rarely())
         else None,
         gang=draw(st.sampled_from(("", "", "", "gang"))),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from crowd_strategies import Builder, as_problem, in_domains, pod_of
-from dralloc.problem import Demand, Problem
+from dralloc.problem import Demand, NodeIndex, Problem
 from inventory_strategies import rarely
 
 __all__ = ["racks"]
@@ -42,7 +42,9 @@ def _pods(draw: st.DrawFn, nodes: int, kinds: list[str]) -> Demand:
     wanted = "any" if draw(rarely()) else "plain"
     # Pods whose group runs already may only go to some nodes.
     bound = (
-        tuple(range(draw(st.integers(1, nodes)))) if draw(rarely()) else None
+        tuple(map(NodeIndex, range(draw(st.integers(1, nodes)))))
+        if draw(rarely())
+        else None
     )
     count = draw(
         st.sampled_from([1, 1, 2, 4, 3] if draw(rarely()) else [1, 1, 2, 4])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from cluster_strategies import CLASSES, DRIVERS, EXTENDED, pools
 from cluster_strategies import pods as device_pods
+from dralloc.problem import NodeIndex
 from inventory_strategies import rarely
 from scheduling_wire import configured, node, pod
 from wire import Json
@@ -40,7 +41,7 @@ class CrowdedCluster:
 
     objects: Sequence[Json]
     configuration: Json
-    heard_of: Sequence[int]
+    heard_of: Sequence[NodeIndex]
 
 
 @st.composite
@@ -66,7 +67,9 @@ def crowded_clusters(draw: st.DrawFn) -> CrowdedCluster:
             _pods(f"p{number:02}", draw(st.sampled_from(kinds)), size)
         )
     return CrowdedCluster(
-        objects, draw(_configurations()), draw(st.permutations(range(size)))
+        objects,
+        draw(_configurations()),
+        draw(st.permutations([NodeIndex(i) for i in range(size)])),
     )
 
 

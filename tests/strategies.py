@@ -25,6 +25,7 @@ from dralloc.problem import (
     Demand,
     Device,
     DeviceIndex,
+    NodeIndex,
     Problem,
     Request,
 )
@@ -245,9 +246,10 @@ def _with_shared(
     return (shared, *own) if place == "before" else (*own, shared)
 
 
-def _some_nodes(nodes: int) -> st.SearchStrategy[tuple[int, ...]]:
+def _some_nodes(nodes: int) -> st.SearchStrategy[tuple[NodeIndex, ...]]:
     """At least one of so many nodes, in any order."""
-    return st.permutations(range(nodes)).flatmap(
+    indices = [NodeIndex(index) for index in range(nodes)]
+    return st.permutations(indices).flatmap(
         lambda order: st.integers(1, nodes).map(
             lambda number: tuple(order[:number])
         )

@@ -21,6 +21,7 @@ from dralloc.problem import (
     Device,
     DeviceIndex,
     Node,
+    NodeIndex,
     PoolAccess,
     PoolState,
     Problem,
@@ -178,8 +179,8 @@ def test_all_leaves_out_only_what_is_full_in_the_end() -> None:
         problem(both, pod(0, None), pod(1, 1), eligibility=only_0)
     )
     assert found.placements == (
-        Placement(0, 0, ((Grant(0, 0, DeviceIndex(1)),),)),
-        Placement(1, 0, ((Grant(0, 0, DeviceIndex(0)),),)),
+        Placement(0, NodeIndex(0), ((Grant(0, 0, DeviceIndex(1)),),)),
+        Placement(1, NodeIndex(0), ((Grant(0, 0, DeviceIndex(0)),),)),
     )
     room = replace(only_0, charges=memory(2, 0) | memory(2, 10))
     found = best_solution(
@@ -201,7 +202,7 @@ def test_all_leaves_out_only_what_is_full_in_the_end() -> None:
     full = Usage(frozenset(), {1: 1}, {1: {"memory": 3}})
     only = problem(both, pod(0, None), eligibility=everything, usage=full)
     assert best_solution(only).placements == (
-        Placement(0, 0, ((Grant(0, 0, DeviceIndex(0)),),)),
+        Placement(0, NodeIndex(0), ((Grant(0, 0, DeviceIndex(0)),),)),
     )
 
 
@@ -258,14 +259,19 @@ def test_a_shared_claim_is_allocated_once_wherever_all_can_use_it() -> None:
     both = replace(second, claims=first.claims + second.claims)
     assert best(problem(gpus(2), first, both)) == (2, 0)
     assert best(problem(gpus(1), first, both)) == (1, 0)
-    apart = replace(first, nodes=(0,)), replace(first, nodes=(1,))
+    apart = (
+        replace(first, nodes=(NodeIndex(0),)),
+        replace(first, nodes=(NodeIndex(1),)),
+    )
     (net,) = gpus(1)
     assert best(problem((net,), *apart, nodes=2)) == (2, 0)
     assert best(
         problem((replace(net, binds_to_node=True),), *apart, nodes=2)
     ) == (1, 0)
     assert best(
-        problem((replace(net, nodes=frozenset({0})),), *apart, nodes=2)
+        problem(
+            (replace(net, nodes=frozenset({NodeIndex(0)})),), *apart, nodes=2
+        )
     ) == (
         1,
         0,
@@ -275,16 +281,24 @@ def test_a_shared_claim_is_allocated_once_wherever_all_can_use_it() -> None:
 def test_a_shared_claim_can_be_granted_with_the_later_demand() -> None:
     first = pod(0, None)
     drawn = problem(
-        gpus(1), replace(first, nodes=(0,)), replace(first, nodes=(1,)), nodes=2
+        gpus(1),
+        replace(first, nodes=(NodeIndex(0),)),
+        replace(first, nodes=(NodeIndex(1),)),
+        nodes=2,
     )
     broken = PoolAccess(
         PoolID("example.com", "broken"), PoolState.INCOMPLETE, ()
     )
-    partial = replace(drawn.nodes[0], pools=(*drawn.nodes[0].pools, broken))
-    found = best_solution(replace(drawn, nodes=(partial, drawn.nodes[1])))
+    partial = replace(
+        drawn.nodes[NodeIndex(0)],
+        pools=(*drawn.nodes[NodeIndex(0)].pools, broken),
+    )
+    found = best_solution(
+        replace(drawn, nodes=(partial, drawn.nodes[NodeIndex(1)]))
+    )
     assert found.placements == (
-        Placement(0, 0, ((),)),
-        Placement(1, 1, ((Grant(0, 0, DeviceIndex(0)),),)),
+        Placement(0, NodeIndex(0), ((),)),
+        Placement(1, NodeIndex(1), ((Grant(0, 0, DeviceIndex(0)),),)),
     )
 
 
@@ -379,7 +393,7 @@ def anything(drawn: Problem) -> Iterator[Solution]:
 
 
 def handed_out(
-    drawn: Problem, demand: Demand, node: int
+    drawn: Problem, demand: Demand, node: NodeIndex
 ) -> Iterator[tuple[tuple[Grant, ...], ...]]:
     devices = tuple(drawn.nodes[node].devices())
     claims = []

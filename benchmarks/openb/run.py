@@ -14,7 +14,7 @@ from benchmarks.openb.trace import WHOLE, TraceNode, TracePod, arrivals
 from dralloc.check import check
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.load import load_documents
-from dralloc.problem import DeviceIndex, Problem
+from dralloc.problem import DeviceIndex, Problem, numbered
 from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.solve.optimum import Options, Progress, solve
 from dralloc.solve.policies import place
@@ -196,7 +196,7 @@ class Scene:
     def _by_published_rules(self, policy: str) -> Solution:
         problem = self._whole
         node_of = {
-            node.name: number for number, node in enumerate(problem.nodes)
+            node.name: number for number, node in numbered(problem.nodes)
         }
         by_name = {
             (device.id.pool, device.id.device): DeviceIndex(number)

@@ -26,6 +26,7 @@ from dralloc.problem import (
     Device,
     DeviceIndex,
     Node,
+    NodeIndex,
     PoolAccess,
     PoolState,
     Problem,
@@ -160,7 +161,7 @@ def _demand(draw: st.DrawFn, number: int) -> Demand:
             ),
         ),
     )
-    nodes = draw(st.sampled_from(((0,), (1,), None)))
+    nodes = draw(st.sampled_from(((NodeIndex(0),), (NodeIndex(1),), None)))
     return Demand(
         ClaimKey("default", f"pod-{number}"),
         (claim,),

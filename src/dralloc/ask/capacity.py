@@ -21,7 +21,7 @@ from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError, Finding
 from dralloc.objects.names import DeviceID, PoolID
 from dralloc.objects.report import Line, Part, Table, amount, counted, percent
-from dralloc.problem import Charge, Device, DeviceIndex, PoolState
+from dralloc.problem import Charge, Device, DeviceIndex, PoolState, numbered
 from dralloc.problem.ledger import Ledger
 
 __all__ = [
@@ -498,7 +498,7 @@ class _Places:
     def _node_of(self) -> Mapping[int, str]:
         """Return the node of each device, or what stands for several."""
         nodes: dict[int, str] = {}
-        for node_number, node in enumerate(self._compiled.problem.nodes):
+        for node_number, node in numbered(self._compiled.problem.nodes):
             for device in node.devices():
                 if self._compiled.problem.on_node(device, node_number):
                     nodes[device] = SEVERAL if device in nodes else node.name

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dralloc.objects.names import CounterID
 from dralloc.problem.indices import (
     DeviceIndex,
+    NodeIndex,
     Numbered,
     indices,
     numbered,
@@ -64,6 +65,7 @@ __all__ = [
     "Eligibility",
     "Node",
     "NodeFootprint",
+    "NodeIndex",
     "Numbered",
     "ParentGroup",
     "PoolAccess",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import RequestName
-from dralloc.problem.indices import DeviceIndex, indices
+from dralloc.problem.indices import DeviceIndex, NodeIndex, indices
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.problem import Eligibility, Problem, renumbered
 from dralloc.problem.requests import Charge, Claim, Constraint, Demand, Request
@@ -163,7 +163,7 @@ def inventory_key(problem: Problem) -> Hashable:
 
 def _part_key(
     problem: Problem,
-    nodes: Iterable[int],
+    nodes: Iterable[NodeIndex],
     devices: Sequence[DeviceIndex],
     counters: Iterable[int],
     device_key: Callable[[DeviceIndex], Hashable],
@@ -279,7 +279,7 @@ class NodeClasses:
         For each class a key of what its nodes have, whoever may go there.
     """
 
-    groups: tuple[tuple[int, ...], ...]
+    groups: tuple[tuple[NodeIndex, ...], ...]
     offers: tuple[Hashable, ...]
 
 
@@ -290,7 +290,7 @@ def equivalent_nodes(
     if any(demand.roles for demand in demands):
         return None
     survey = _Survey(problem, demands)
-    groups: dict[tuple[Hashable, Hashable], list[int]] = {}
+    groups: dict[tuple[Hashable, Hashable], list[NodeIndex]] = {}
     for node in problem.all_nodes:
         allowed = survey.allowed(node)
         if any(allowed):
@@ -345,7 +345,7 @@ class _Survey:
         self.profiles: dict[tuple[int, ...], int] = {}
         self.seen: set[Hashable] = set()
 
-    def allowed(self, node: int) -> tuple[bool, ...]:
+    def allowed(self, node: NodeIndex) -> tuple[bool, ...]:
         """Return which demands may go to the node."""
         return tuple(nodes is None or node in nodes for nodes in self.nodes)
 
@@ -370,7 +370,7 @@ class _Survey:
         return isolated
 
     def offer(
-        self, node: int, devices: Sequence[tuple[DeviceIndex, _Answers]]
+        self, node: NodeIndex, devices: Sequence[tuple[DeviceIndex, _Answers]]
     ) -> Hashable | None:
         """A key of what the node has for the demands; None if nothing can happen there."""
         pools = self.problem.nodes[node].pools

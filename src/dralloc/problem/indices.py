@@ -11,6 +11,7 @@ from typing import NewType, Protocol, TypeVar, cast
 __all__ = [
     "DeviceIndex",
     "IndexT",
+    "NodeIndex",
     "Numbered",
     "indices",
     "numbered",
@@ -18,6 +19,9 @@ __all__ = [
 
 DeviceIndex = NewType("DeviceIndex", int)
 """A device of `dralloc.problem.Problem.devices`."""
+
+NodeIndex = NewType("NodeIndex", int)
+"""A node of `dralloc.problem.Problem.nodes`."""
 
 I_contra = TypeVar("I_contra", bound=int, contravariant=True)
 T_co = TypeVar("T_co", covariant=True)
@@ -33,6 +37,9 @@ class Numbered(Protocol[I_contra, T_co]):
 
     def __iter__(self) -> Iterator[T_co]:
         """All entries in order."""
+
+    def __contains__(self, entry: object, /) -> bool:
+        """Whether it is one of them."""
 
     def __len__(self) -> int:
         """How many there are."""

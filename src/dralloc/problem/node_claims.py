@@ -23,7 +23,7 @@ from dralloc.objects.names import (
     RequestName,
 )
 from dralloc.objects.quantity import NANOS
-from dralloc.problem.indices import DeviceIndex, Numbered
+from dralloc.problem.indices import DeviceIndex, Numbered, numbered
 from dralloc.problem.problem import Overlay, Problem
 from dralloc.problem.requests import Alternative, Charge, Claim, Demand, Request
 from dralloc.problem.supply import (
@@ -519,7 +519,7 @@ def _homes(problem: Problem) -> dict[DeviceIndex, int]:
     if not any(device.footprint for device in problem.devices):
         return {}
     nodes_of: dict[DeviceIndex, list[int]] = defaultdict(list)
-    for number, node in enumerate(problem.nodes):
+    for number, node in numbered(problem.nodes):
         for device in node.devices():
             if problem.devices[device].footprint and problem.on_node(
                 device, number

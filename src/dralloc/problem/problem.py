@@ -18,7 +18,13 @@ from dralloc.objects.names import PoolID
 from dralloc.objects.notebook import Brief
 from dralloc.objects.user_rules import Budget
 from dralloc.problem.grouping import grouped
-from dralloc.problem.indices import DeviceIndex, Numbered, numbered
+from dralloc.problem.indices import (
+    DeviceIndex,
+    NodeIndex,
+    Numbered,
+    indices,
+    numbered,
+)
 from dralloc.problem.requests import Charge, Demand, ParentGroup
 from dralloc.problem.supply import NODE_DRIVER, Counter, Device, Node, Usage
 
@@ -179,7 +185,7 @@ class Problem(Brief):
     """
 
     demands: tuple[Demand, ...]
-    nodes: tuple[Node, ...]
+    nodes: Numbered[NodeIndex, Node]
     devices: Numbered[DeviceIndex, Device]
     counters: tuple[Counter, ...]
     usage: Usage
@@ -187,7 +193,7 @@ class Problem(Brief):
     features: Features = ALL_FEATURES
     budgets: tuple[Budget, ...] = ()
 
-    def candidate_nodes(self, demand: Demand) -> tuple[int, ...]:
+    def candidate_nodes(self, demand: Demand) -> tuple[NodeIndex, ...]:
         """Indices of the nodes that the demand may go to, in search order."""
         return self.all_nodes if demand.nodes is None else demand.nodes
 
@@ -206,23 +212,25 @@ class Problem(Brief):
         )
 
     @cached_property
-    def all_nodes(self) -> tuple[int, ...]:
+    def all_nodes(self) -> tuple[NodeIndex, ...]:
         """Indices of all nodes."""
-        return tuple(range(len(self.nodes)))
+        return tuple(indices(self.nodes))
 
-    def on_node(self, device: DeviceIndex, node: int) -> bool:
+    def on_node(self, device: DeviceIndex, node: NodeIndex) -> bool:
         """Whether a device that the slices offer to the node is reachable from it by its own node selection."""
         nodes = self.devices[device].nodes
         return nodes is None or node in nodes
 
-    def usable_from(self, device: DeviceIndex, home: int, node: int) -> bool:
+    def usable_from(
+        self, device: DeviceIndex, home: NodeIndex, node: NodeIndex
+    ) -> bool:
         """Whether an allocated device can be used from a node: its home always, others if they reach the device."""
         return node == home or node in self.reaching(device)
 
-    def reaching(self, device: DeviceIndex) -> frozenset[int]:
+    def reaching(self, device: DeviceIndex) -> frozenset[NodeIndex]:
         """Indices of the nodes that can use the device when it is allocated, whatever its home is."""
         if device not in self._reaching:
-            nodes: list[int] = []
+            nodes: list[NodeIndex] = []
             if not self.devices[device].binds_to_node:
                 for devices, seeing in self._accesses[
                     self.devices[device].id.pool_id
@@ -234,26 +242,29 @@ class Problem(Brief):
             )
         return self._reaching[device]
 
-    def seeing(self, pool: PoolID) -> Iterator[int]:
+    def seeing(self, pool: PoolID) -> Iterator[NodeIndex]:
         """Indices of the nodes to which slices offer devices of the pool."""
         for _, nodes in self._accesses[pool]:
             yield from nodes
 
     @cached_property
-    def _reaching(self) -> dict[DeviceIndex, frozenset[int]]:
+    def _reaching(self) -> dict[DeviceIndex, frozenset[NodeIndex]]:
         # Filled by `reaching`. It is no field: whether problems are equal does not depend on it.
         return {}
 
     @cached_property
     def _accesses(
         self,
-    ) -> Mapping[PoolID, Sequence[tuple[tuple[DeviceIndex, ...], list[int]]]]:
+    ) -> Mapping[
+        PoolID, Sequence[tuple[tuple[DeviceIndex, ...], list[NodeIndex]]]
+    ]:
         """Return, for each pool the devices that it offers, with the nodes that it offers them to."""
         offers: dict[
-            PoolID, dict[int, tuple[tuple[DeviceIndex, ...], list[int]]]
+            PoolID,
+            dict[int, tuple[tuple[DeviceIndex, ...], list[NodeIndex]]],
         ]
         offers = defaultdict(dict)
-        for number, node in enumerate(self.nodes):
+        for number, node in numbered(self.nodes):
             for pool in node.pools:
                 # Nodes that see the same have the same object, so its identity tells as much as
                 # its devices, of which there can be thousands.

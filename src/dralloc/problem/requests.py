@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from dralloc.objects.names import ClaimKey, RequestName
 from dralloc.objects.quantity import Quantity
 from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import NodeIndex
 from dralloc.problem.inter_pod import OneDomain, Role
 from dralloc.problem.supply import Scalar, record
 
@@ -246,7 +247,7 @@ class Demand:
     claims: tuple[Claim, ...]
     priority: int = 0
     weight: int = 1
-    nodes: tuple[int, ...] | None = None
+    nodes: tuple[NodeIndex, ...] | None = None
     gang: str = ""
     quorum: int | None = None
     roles: tuple[Role, ...] = ()

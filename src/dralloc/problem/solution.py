@@ -12,7 +12,7 @@ from dralloc.objects.names import ClaimKey
 from dralloc.objects.notebook import Brief
 from dralloc.problem import Alternative, Charge, Claim, Counter, Device, Problem
 from dralloc.problem.grouping import summed
-from dralloc.problem.indices import DeviceIndex
+from dralloc.problem.indices import DeviceIndex, NodeIndex
 from dralloc.problem.ledger import Holding
 
 __all__ = [
@@ -51,7 +51,7 @@ class Placement:
     """
 
     demand: int
-    node: int
+    node: NodeIndex
     grants: tuple[tuple[Grant, ...], ...]
 
 

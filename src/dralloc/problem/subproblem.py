@@ -18,14 +18,20 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import dataclass, field, replace
-from typing import assert_never, cast
+from typing import Final, assert_never, cast
 
 from networkx.utils import UnionFind
 
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey, DeviceID, PoolID
 from dralloc.problem.grouping import grouped
-from dralloc.problem.indices import DeviceIndex, IndexT, indices, numbered
+from dralloc.problem.indices import (
+    DeviceIndex,
+    IndexT,
+    NodeIndex,
+    indices,
+    numbered,
+)
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.problem import Eligibility, Problem, Renumbered, renumbered
 from dralloc.problem.requests import (
@@ -46,6 +52,7 @@ from dralloc.problem.supply import (
 )
 
 __all__ = [
+    "ONLY_NODE",
     "Subproblem",
     "cut",
     "cut_alone",
@@ -71,14 +78,14 @@ class Subproblem:
     """
 
     problem: Problem
-    nodes: Sequence[int]
+    nodes: Sequence[NodeIndex]
     devices: Sequence[DeviceIndex]
     counters: Sequence[int]
 
 
 def cut(  # noqa: PLR0913 - what is kept, by sort
     source: Problem,
-    nodes: Sequence[int],
+    nodes: Sequence[NodeIndex],
     *,
     devices: Sequence[DeviceIndex] | None = None,
     counters: Iterable[int] | None = None,
@@ -190,8 +197,12 @@ def separated(
     )
 
 
+ONLY_NODE: Final = NodeIndex(0)
+"""The node of a part with one node."""
+
+
 def cut_alone(
-    problem: Problem, demands: Iterable[Demand], node: int
+    problem: Problem, demands: Iterable[Demand], node: NodeIndex
 ) -> tuple[Problem, list[Demand]]:
     """Cut one node out alone; the demands there are without rules about nodes, or have nowhere to go."""
     local_demands = []
@@ -208,7 +219,9 @@ def _counter(counter: Counter, number: int, ledger: Ledger | None) -> Counter:
 
 
 def _device(
-    device: Device, node_at: Mapping[int, int], counter_at: Mapping[int, int]
+    device: Device,
+    node_at: Mapping[NodeIndex, NodeIndex],
+    counter_at: Mapping[int, int],
 ) -> Device:
     if not device.consumes and device.nodes is None:
         return device

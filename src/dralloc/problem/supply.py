@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, Final, TypeVar, dataclass_transform
 
 from dralloc.objects.names import CounterID, DeviceID, PoolID
-from dralloc.problem.indices import DeviceIndex
+from dralloc.problem.indices import DeviceIndex, NodeIndex
 
 __all__ = [
     "NODE_DRIVER",
@@ -158,7 +158,7 @@ class Device:
     capacity: Mapping[str, Capacity]
     consumes: tuple[tuple[int, int], ...]
     attributes: Mapping[str, frozenset[Scalar]]
-    nodes: frozenset[int] | None
+    nodes: frozenset[NodeIndex] | None
     binds_to_node: bool = False
     compatibility: tuple[tuple[int, frozenset[str]], ...] = ()
     footprint: tuple[NodeFootprint, ...] = ()

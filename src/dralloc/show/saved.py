@@ -19,7 +19,7 @@ from dralloc.objects.errors import AllocationError, DrallocError
 from dralloc.objects.load import load
 from dralloc.objects.names import ClaimKey, RequestName
 from dralloc.objects.quantity import parse_quantity
-from dralloc.problem import Claim, Demand
+from dralloc.problem import Claim, Demand, NodeIndex, numbered
 from dralloc.problem.solution import Grant, Placement, Solution, Status, Tier
 
 __all__ = ["SavedPlan", "read_plan"]
@@ -173,7 +173,7 @@ class _PlanReader:
         numbers = {
             demand.key: number for number, demand in enumerate(problem.demands)
         }
-        nodes = {node.name: number for number, node in enumerate(problem.nodes)}
+        nodes = {node.name: number for number, node in numbered(problem.nodes)}
         granted: set[ClaimKey] = set()
         placements: list[Placement] = []
         for demand_key, node, allocations in saved:
@@ -204,7 +204,7 @@ class _PlanReader:
         return tuple(sorted(placements, key=lambda placed: placed.demand))
 
     def _grants(
-        self, claim: Claim, allocation: AllocationResult, node: int
+        self, claim: Claim, allocation: AllocationResult, node: NodeIndex
     ) -> Iterator[Grant]:
         """Yield the grants behind the results of a claim on a node."""
         problem, inventory = self.compiled.problem, self.compiled.inventory

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from dralloc.objects.choices import Backend
 from dralloc.objects.errors import DrallocError
-from dralloc.problem import DeviceIndex, Problem
+from dralloc.problem import DeviceIndex, NodeIndex, Problem
 from dralloc.problem.solution import Grant, Placement
 from dralloc.problem.subproblem import places
 
@@ -75,7 +75,7 @@ class Excerpt:
 
     problem: Problem
     demands: Sequence[int]
-    nodes: Sequence[int] | None = None
+    nodes: Sequence[NodeIndex] | None = None
     devices: Sequence[DeviceIndex] | None = None
 
     def inward(self, placements: Iterable[Placement]) -> list[Placement]:
@@ -95,13 +95,14 @@ class Excerpt:
 
 
 _Numbers = Mapping[int, int] | Sequence[int]
+_NodeNumbers = Mapping[NodeIndex, NodeIndex] | Sequence[NodeIndex]
 _DeviceNumbers = Mapping[DeviceIndex, DeviceIndex] | Sequence[DeviceIndex]
 
 
 def _renumbered(
     placements: Iterable[Placement],
     demands: _Numbers,
-    nodes: _Numbers | None,
+    nodes: _NodeNumbers | None,
     devices: _DeviceNumbers | None,
 ) -> list[Placement]:
     def renumbered(grants: Sequence[Grant]) -> tuple[Grant, ...]:

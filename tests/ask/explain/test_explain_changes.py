@@ -35,7 +35,7 @@ from dralloc.check import violations
 from dralloc.objects.choices import Mode
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.user_rules import Cap
-from dralloc.problem import Problem
+from dralloc.problem import Problem, numbered
 from dralloc.problem.solution import devices_only
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, solve
@@ -266,7 +266,7 @@ class Case:
     def _verify_reasons(self) -> None:
         problem = self.editor.problem(Change())
         (demand,) = problem.demands
-        for node, known in enumerate(problem.nodes):
+        for node, known in numbered(problem.nodes):
             alone = replace(problem, demands=(replace(demand, nodes=(node,)),))
             fits = node in problem.candidate_nodes(demand) and bool(
                 first_fit(alone).placements

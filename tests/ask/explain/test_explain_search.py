@@ -15,7 +15,7 @@ from dralloc.ask.explain.reasons import Wording
 from dralloc.ask.explain.snapshot import DemandSnapshot, placed_before
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Problem
+from dralloc.problem import NodeIndex, Problem, indices
 from dralloc.problem.solution import Grant, Placement
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.first_fit.search import DepthFirstSearch, SearchLedger
@@ -26,11 +26,14 @@ PROBLEMS = examples(150)
 
 
 def searched(
-    problem: Problem, number: int, placements: tuple[Placement, ...], node: int
+    problem: Problem,
+    number: int,
+    placements: tuple[Placement, ...],
+    node: NodeIndex,
 ) -> bool | str:
     """What first fit's search finds on a node after these placements: whether the demand fits, or the error."""
     ledger = SearchLedger(problem)
-    allocated: dict[ClaimKey, tuple[int, tuple[Grant, ...]]] = {}
+    allocated: dict[ClaimKey, tuple[NodeIndex, tuple[Grant, ...]]] = {}
     for placement in placements:
         for place, claim in enumerate(problem.demands[placement.demand].claims):
             grants = placement.grants[place]
@@ -77,7 +80,7 @@ def test_a_node_fits_exactly_if_the_search_finds_something_there(
             placements, problem, number, Offers(problem.eligibility)
         )
         diagnosis = Diagnosis(snapshot, Wording(snapshot.placed))
-        for node in range(len(problem.nodes)):
+        for node in indices(problem.nodes):
             reason, found = (
                 diagnosis.reason(node),
                 searched(problem, number, placements, node),

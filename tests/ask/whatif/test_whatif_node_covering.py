@@ -24,7 +24,7 @@ from dralloc.ask.whatif.fewest_nodes import (
 )
 from dralloc.ask.whatif.models.selection import CoverColumn, cover
 from dralloc.ask.whatif.node_search import NodeSearch
-from dralloc.problem import Demand, Problem, Usage
+from dralloc.problem import Demand, NodeIndex, Problem, Usage
 from dralloc.problem.equivalence import equivalent_nodes
 from dralloc.problem.subproblem import cut, replicate
 from dralloc.solve.optimum import Options, solve
@@ -51,7 +51,7 @@ def holding(
     problem: Problem,
     demands: Sequence[Demand],
     needs: Sequence[int],
-    nodes: Sequence[int],
+    nodes: Sequence[NodeIndex],
 ) -> Problem:
     """Everything that is needed, on copies of nodes."""
     whole = replicate([cut(problem, [node]).problem for node in nodes])
@@ -62,15 +62,17 @@ def holding(
     return replace(whole, demands=tuple(chain.from_iterable(groups)))
 
 
-def _allowed(demand: Demand, nodes: Sequence[int]) -> tuple[int, ...]:
+def _allowed(demand: Demand, nodes: Sequence[int]) -> tuple[NodeIndex, ...]:
     return tuple(
-        place
+        NodeIndex(place)
         for place, node in enumerate(nodes)
         if demand.nodes is None or node in demand.nodes
     )
 
 
-def cheaper(node_costs: Sequence[NodeCost], cost: int) -> Iterator[list[int]]:
+def cheaper(
+    node_costs: Sequence[NodeCost], cost: int
+) -> Iterator[list[NodeIndex]]:
     """Every set of nodes that costs less and cannot be extended without costing as much."""
     cheapest = min(node_cost.cost for node_cost in node_costs)
     for times in product(

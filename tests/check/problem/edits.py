@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from check.problem.scene import BASE, Edit, Scene
 from dralloc.check import violations
 from dralloc.objects.errors import AllocationError
-from dralloc.problem import Charge, DeviceIndex
+from dralloc.problem import Charge, DeviceIndex, NodeIndex
 from dralloc.problem.solution import Grant, Placement
 from strategies import TableEligibility
 
@@ -102,7 +102,7 @@ def without(*demands: int) -> Edit:
     return edit
 
 
-def plus(demand: int, node: int, *grants: tuple[int, int, int]) -> Edit:
+def plus(demand: int, node: NodeIndex, *grants: tuple[int, int, int]) -> Edit:
     """Place one more demand, and say nothing about the objective."""
 
     def edit(scene: Scene) -> Scene:
@@ -198,7 +198,7 @@ def asks(demand: int, request: int, **changes: Any) -> Edit:
     return edit
 
 
-def pool(node: int, index: int, **changes: Any) -> Edit:
+def pool(node: NodeIndex, index: int, **changes: Any) -> Edit:
     """Change fields of a pool as a node sees it."""
 
     def edit(scene: Scene) -> Scene:

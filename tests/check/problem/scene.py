@@ -34,6 +34,7 @@ from dralloc.problem import (
     Device,
     DeviceIndex,
     Node,
+    NodeIndex,
     PoolAccess,
     PoolState,
     Problem,
@@ -103,7 +104,7 @@ def _nic(
     index: int,
     name: str,
     attributes: dict[str, frozenset[Scalar]],
-    nodes: frozenset[int] | None,
+    nodes: frozenset[NodeIndex] | None,
 ) -> Device:
     capacity = {"bandwidth": Capacity("bandwidth", 10)}
     return Device(
@@ -197,7 +198,7 @@ def _problem() -> Problem:
             _gpu(3, "node-b", "gpu-0", 0),
             _gpu(4, "node-b", "gpu-1", 1),
             _nic(NIC_0, "nic-0", numa(0, 1), None),
-            _nic(NIC_1, "nic-1", {}, frozenset({1})),
+            _nic(NIC_1, "nic-1", {}, frozenset({NodeIndex(1)})),
         ),
         counters=(
             Counter(CounterID(DRIVER, "node-a", "shared", "slices"), 6, 4, 0),
@@ -222,7 +223,7 @@ BASE = Scene(
         placements=(
             Placement(
                 TRAIN,
-                0,
+                NodeIndex(0),
                 (
                     (
                         Grant(0, 0, DeviceIndex(0)),
@@ -231,13 +232,13 @@ BASE = Scene(
                     ),
                 ),
             ),
-            Placement(WATCH, 0, ((Grant(0, 0, DeviceIndex(0)),),)),
+            Placement(WATCH, NodeIndex(0), ((Grant(0, 0, DeviceIndex(0)),),)),
             Placement(
                 EVERY,
-                1,
+                NodeIndex(1),
                 ((Grant(0, 0, DeviceIndex(3)), Grant(0, 0, DeviceIndex(4))),),
             ),
-            Placement(LINK, 1, ((Grant(0, 0, NIC_0),),)),
+            Placement(LINK, NodeIndex(1), ((Grant(0, 0, NIC_0),),)),
         ),
         tiers=(Tier("weight", 5, 6), Tier("alternatives", 0, 0, -1)),
     ),

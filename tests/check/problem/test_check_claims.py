@@ -45,6 +45,7 @@ from dralloc.problem import (
     Constraint,
     ConstraintKind,
     DeviceIndex,
+    NodeIndex,
     PoolState,
 )
 
@@ -132,7 +133,7 @@ DEVICES = {
     ),
     "of an unusable pool": broken(
         without(TRAIN),
-        pool(0, 1, state=PoolState.INCOMPLETE),
+        pool(NodeIndex(0), 1, state=PoolState.INCOMPLETE),
         rule="gpu-0: in no usable pool of node node-a",
     ),
     "out of reach": broken(
@@ -208,14 +209,22 @@ EVERYTHING = {
     "incomplete pool": broken(
         *WITHOUT_LINK,
         pool(
-            1, 0, state=PoolState.INCOMPLETE, devices=(), reason="1 of 2 slices"
+            NodeIndex(1),
+            0,
+            state=PoolState.INCOMPLETE,
+            devices=(),
+            reason="1 of 2 slices",
         ),
         rule="every: request gpu: all devices, but pool example.com/fabric is incomplete: 1 of 2 slices",
     ),
     "invalid pool": broken(
         *WITHOUT_LINK,
         pool(
-            1, 0, state=PoolState.INVALID, devices=(), reason="duplicate device"
+            NodeIndex(1),
+            0,
+            state=PoolState.INVALID,
+            devices=(),
+            reason="duplicate device",
         ),
         rule="every: request gpu: all devices, but pool example.com/fabric is invalid: duplicate device",
     ),
@@ -359,10 +368,10 @@ def test_a_claim_gets_no_more_devices_than_its_status_can_list(
     indices = range(7, 7 + number)
     scene = BASE.edited(
         problem(devices=(*BASE.problem.devices, *gpus)),
-        pool(0, 1, devices=tuple(indices)),
+        pool(NodeIndex(0), 1, devices=tuple(indices)),
         without(TRAIN, WATCH, EVERY, LINK),
         asks(WATCH, 0, count=number),
-        plus(WATCH, 0, *((0, 0, index) for index in indices)),
+        plus(WATCH, NodeIndex(0), *((0, 0, index) for index in indices)),
     )
     expected = ["claim default/watch: 33 devices, more than 32"] if more else []
     assert violations(scene.problem, scene.solution) == expected

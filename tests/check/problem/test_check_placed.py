@@ -15,14 +15,14 @@ from check.problem.edits import (
     without,
 )
 from check.problem.scene import EVERY, LINK, NIC_0, TRAIN, WATCH
-from dralloc.problem import Charge
+from dralloc.problem import Charge, NodeIndex
 
 BROKEN = {
     "no such demand": broken(
-        plus(9, 0), rule="placement 4: there is no demand 9, only 5"
+        plus(9, NodeIndex(0)), rule="placement 4: there is no demand 9, only 5"
     ),
     "negative demand": broken(
-        plus(-1, 0), rule="placement 4: there is no demand -1"
+        plus(-1, NodeIndex(0)), rule="placement 4: there is no demand -1"
     ),
     "no such node": broken(
         placement(TRAIN, node=2),
@@ -56,13 +56,13 @@ BROKEN = {
     ),
     "demand twice": broken(
         without(TRAIN),
-        plus(LINK, 1, (0, 0, NIC_0)),
+        plus(LINK, NodeIndex(1), (0, 0, NIC_0)),
         charges(5, NIC_0, Charge((("bandwidth", 1),), ((2, 3),))),
         rule="demand default/pod-link: placed 2 times",
     ),
     "against the order": broken(
         without(WATCH),
-        plus(WATCH, 0, (0, 0, 0)),
+        plus(WATCH, NodeIndex(0), (0, 0, 0)),
         rule="demand default/pod-watch: comes after demand default/pod-link, against their order",
     ),
     "not a candidate": broken(

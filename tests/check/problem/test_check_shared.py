@@ -34,7 +34,7 @@ from check.problem.scene import (
     Edit,
 )
 from dralloc.check import violations
-from dralloc.problem import Capacity, Charge, DeviceIndex
+from dralloc.problem import Capacity, Charge, DeviceIndex, NodeIndex
 
 
 def link_takes(bandwidth: int, index: int = NIC_0) -> Edit:
@@ -52,13 +52,13 @@ SECOND_GPU_0 = (
             ),
         )
     ),
-    pool(0, 1, devices=(0, 1, 2)),
+    pool(NodeIndex(0), 1, devices=(0, 1, 2)),
 )
 """While node-a's pool is updated, gpu-0 has a second version, which takes one of node-b's slices."""
 SECOND_NIC_0 = (
     problem(devices=(*BASE.problem.devices, BASE.problem.devices[NIC_0])),
     device(7, capacity={"bandwidth": Capacity("bandwidth", 9)}),
-    pool(1, 0, devices=(7, NIC_1)),
+    pool(NodeIndex(1), 0, devices=(7, NIC_1)),
     selects(4, 7, False),
     link_takes(2, 7),
     gets(LINK, (0, 0, 7)),
@@ -74,12 +74,12 @@ OVERDRAWN = problem(
 
 DEVICES = {
     "dedicated twice": broken(
-        plus(LATE, 0, (0, 0, 1)),
+        plus(LATE, NodeIndex(0), (0, 0, 1)),
         rule="device example.com/node-a/gpu-1: dedicated, but granted 2 times: to default/train, default/late",
     ),
     "held": broken(
         counter(0, free=6),
-        plus(LATE, 0, (0, 0, 2)),
+        plus(LATE, NodeIndex(0), (0, 0, 2)),
         rule="claim default/late: request gpu: device example.com/node-a/gpu-2: held by an allocated claim",
     ),
     "share held": broken(

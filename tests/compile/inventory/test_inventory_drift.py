@@ -8,7 +8,7 @@ import pytest
 
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.objects.features import ALL_FEATURES
-from dralloc.problem import PoolState
+from dralloc.problem import NodeIndex, PoolState
 from dralloc.solve.first_fit import first_fit
 from wire import (
     Json,
@@ -268,7 +268,7 @@ def test_strictly_a_pool_with_drift_gives_no_more_devices() -> None:
     assert len(first_fit(compiled(objects).problem).placements) == 1
     strict = compiled(objects, strict=True)
     assert first_fit(strict.problem).placements == ()
-    (pool,) = strict.problem.nodes[0].pools
+    (pool,) = strict.problem.nodes[NodeIndex(0)].pools
     assert pool.state is PoolState.INVALID
     assert pool.reason.startswith(
         "ResourceClaim default/c: status.allocation.devices.results[0].device: "

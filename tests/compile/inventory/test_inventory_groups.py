@@ -7,7 +7,7 @@ from typing import Any
 
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.objects.features import ALL_FEATURES
-from dralloc.problem import NO_GROUPS
+from dralloc.problem import NO_GROUPS, NodeIndex
 from dralloc.problem.ledger import Ledger
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
@@ -52,7 +52,7 @@ def compiled(*objects: Any, gate: bool = False) -> CompiledCluster:
 def offered(given: CompiledCluster) -> list[str]:
     return [
         given.problem.devices[index].id.device
-        for index in given.problem.nodes[0].devices()
+        for index in given.problem.nodes[NodeIndex(0)].devices()
     ]
 
 

@@ -21,6 +21,7 @@ from dralloc.problem import (
     Device,
     DeviceIndex,
     Node,
+    NodeIndex,
     PoolAccess,
     PoolState,
     Problem,
@@ -156,7 +157,7 @@ class ProblemBuilder:
         self,
         *claims: Claim,
         weight: int = 1,
-        nodes: tuple[int, ...] | None = None,
+        nodes: tuple[NodeIndex, ...] | None = None,
         gang: str = "",
         quorum: int | None = None,
     ) -> int:

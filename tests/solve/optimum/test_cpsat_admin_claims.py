@@ -9,6 +9,7 @@ from dralloc.problem import (
     Constraint,
     ConstraintKind,
     DeviceIndex,
+    NodeIndex,
     Problem,
     Scope,
 )
@@ -56,14 +57,14 @@ def test_what_is_decided_comes_back_in_the_order_of_the_claims() -> None:
     left = decided(builder.problem())
     whole = Placement(
         0,
-        0,
+        NodeIndex(0),
         (
             (Grant(0, 0, DeviceIndex(1)),),
             (Grant(0, 0, DeviceIndex(0)),),
             (Grant(0, 0, DeviceIndex(0)), Grant(0, 0, DeviceIndex(1))),
         ),
     )
-    part = Placement(0, 0, ((Grant(0, 0, DeviceIndex(1)),),))
+    part = Placement(0, NodeIndex(0), ((Grant(0, 0, DeviceIndex(1)),),))
     assert left.without([whole]) == (part,)
     assert (
         left.granted(solve(left.problem)).placements[0].grants[1:]

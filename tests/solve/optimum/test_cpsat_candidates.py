@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dralloc.objects.errors import FatalError, ModelError
-from dralloc.problem import Usage
+from dralloc.problem import NodeIndex, Usage
 from dralloc.problem.solution import Placement, Solution
 from dralloc.solve.optimum import Options, solve
 from solve.optimum.problem_builder import (
@@ -64,4 +64,7 @@ def test_a_hint_for_what_cannot_be_placed_is_an_error() -> None:
     builder = ProblemBuilder()
     builder.pod(builder.claim(AlternativeSpec()))
     with pytest.raises(ModelError, match="hint: demand default/pod-0"):
-        solve(builder.problem(), hint=Solution((Placement(0, 0, ((),)),)))
+        solve(
+            builder.problem(),
+            hint=Solution((Placement(0, NodeIndex(0), ((),)),)),
+        )

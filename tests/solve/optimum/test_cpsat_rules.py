@@ -5,7 +5,13 @@ from dataclasses import replace
 import pytest
 
 from dralloc.check import check
-from dralloc.problem import Constraint, ConstraintKind, PoolState, Usage
+from dralloc.problem import (
+    Constraint,
+    ConstraintKind,
+    NodeIndex,
+    PoolState,
+    Usage,
+)
 from dralloc.solve.first_fit import first_fit
 from solve.optimum.problem_builder import (
     AlternativeSpec,
@@ -35,7 +41,7 @@ def test_a_demand_is_on_one_node_with_all_of_its_claims() -> None:
 def test_a_demand_goes_to_its_candidate_nodes_only() -> None:
     builder = ProblemBuilder(nodes=2)
     builder.device(0)
-    builder.pod(builder.claim(AlternativeSpec()), nodes=(1,))
+    builder.pod(builder.claim(AlternativeSpec()), nodes=(NodeIndex(1),))
     assert placed(answer(builder)) == []
 
 
@@ -58,8 +64,8 @@ def test_count(count: int, expected: list[list[int]]) -> None:
 def test_a_dedicated_device_serves_one_request() -> None:
     builder = ProblemBuilder(nodes=2)
     builder.device(None)
-    builder.pod(builder.claim(AlternativeSpec()), nodes=(0,))
-    builder.pod(builder.claim(AlternativeSpec()), nodes=(1,))
+    builder.pod(builder.claim(AlternativeSpec()), nodes=(NodeIndex(0),))
+    builder.pod(builder.claim(AlternativeSpec()), nodes=(NodeIndex(1),))
     assert len(placed(answer(builder))) == 1
 
 
@@ -67,8 +73,8 @@ def test_versions_of_a_device_are_one_device() -> None:
     builder = ProblemBuilder(nodes=2)
     builder.device(0, slot=0)
     builder.device(1, slot=0)
-    builder.pod(builder.claim(AlternativeSpec()), nodes=(0,))
-    builder.pod(builder.claim(AlternativeSpec()), nodes=(1,))
+    builder.pod(builder.claim(AlternativeSpec()), nodes=(NodeIndex(0),))
+    builder.pod(builder.claim(AlternativeSpec()), nodes=(NodeIndex(1),))
     assert len(placed(answer(builder))) == 1
 
 
@@ -79,10 +85,13 @@ def test_a_version_that_is_shareable_and_one_that_is_not_exclude_each_other(
     builder = ProblemBuilder(nodes=2)
     builder.device(0, slot=0)
     builder.device(1, slot=0, capacity={"memory": 2})
-    builder.pod(builder.claim(AlternativeSpec()), nodes=(0,), weight=weight)
+    builder.pod(
+        builder.claim(AlternativeSpec()), nodes=(NodeIndex(0),), weight=weight
+    )
     for _ in range(2):
         builder.pod(
-            builder.claim(AlternativeSpec(capacity={"memory": 1})), nodes=(1,)
+            builder.claim(AlternativeSpec(capacity={"memory": 1})),
+            nodes=(NodeIndex(1),),
         )
     assert placed(answer(builder)) == expected
 
@@ -172,12 +181,13 @@ def test_capacity_of_the_version_in_use_counts() -> None:
     builder.device(1, slot=0, capacity={"memory": 2})
     for _ in range(4):
         builder.pod(
-            builder.claim(AlternativeSpec(capacity={"memory": 1})), nodes=(0,)
+            builder.claim(AlternativeSpec(capacity={"memory": 1})),
+            nodes=(NodeIndex(0),),
         )
     assert placed(answer(builder)) == [0, 1, 2, 3]
     builder.pod(
         builder.claim(AlternativeSpec(capacity={"memory": 1})),
-        nodes=(1,),
+        nodes=(NodeIndex(1),),
         weight=4,
     )
     assert placed(answer(builder)) == [0, 1, 2, 4]
@@ -231,7 +241,7 @@ def test_a_grant_minds_the_counters_of_the_version_that_its_node_sees() -> None:
             0, slot=0, consumes={builder.counter(1, free=0, group=1): 1}
         )
         builder.device(1, slot=0)
-        builder.pod(builder.claim(AlternativeSpec()), nodes=(node,))
+        builder.pod(builder.claim(AlternativeSpec()), nodes=(NodeIndex(node),))
         assert placed(answer(builder)) == found
 
 
@@ -242,15 +252,15 @@ def test_who_shares_a_device_in_use_asks_for_no_counters() -> None:
     builder.device(0, slot=0, consumes={counter: 1}, capacity={"memory": 2})
     builder.device(1, slot=0, capacity={"memory": 2})
     builder.device(0, slot=1, consumes={counter: 1})
-    builder.pod(builder.claim(AlternativeSpec(only=[2])), nodes=(0,))
+    builder.pod(builder.claim(AlternativeSpec(only=[2])), nodes=(NodeIndex(0),))
     builder.pod(
         builder.claim(AlternativeSpec(only=[1], capacity={"memory": 1})),
-        nodes=(1,),
+        nodes=(NodeIndex(1),),
     )
     assert placed(answer(builder)) == [0, 1]
     builder.pod(
         builder.claim(AlternativeSpec(only=[0], capacity={"memory": 1})),
-        nodes=(0,),
+        nodes=(NodeIndex(0),),
         weight=2,
     )
     assert placed(answer(builder)) == [0, 1, 2]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dralloc.problem import Claim, DeviceIndex
+from dralloc.problem import Claim, DeviceIndex, NodeIndex
 from dralloc.problem.solution import Grant, Placement, Solution, Status
 from dralloc.solve.optimum import solve
 from solve.optimum.problem_builder import (
@@ -14,7 +14,7 @@ from solve.optimum.problem_builder import (
 )
 
 
-def shared(builder: ProblemBuilder, claim: Claim, *nodes: int) -> None:
+def shared(builder: ProblemBuilder, claim: Claim, *nodes: NodeIndex) -> None:
     """One pod per node, all of them with the claim."""
     for node in nodes:
         builder.pod(claim, nodes=(node,))
@@ -23,7 +23,13 @@ def shared(builder: ProblemBuilder, claim: Claim, *nodes: int) -> None:
 def test_a_claim_of_several_demands_is_granted_once() -> None:
     builder = ProblemBuilder()
     builder.device()
-    shared(builder, builder.claim(AlternativeSpec()), 0, 0, 0)
+    shared(
+        builder,
+        builder.claim(AlternativeSpec()),
+        NodeIndex(0),
+        NodeIndex(0),
+        NodeIndex(0),
+    )
     solution = answer(builder)
     assert placed(solution) == [0, 1, 2]
     assert sorted(devices_of(solution)) == [[], [], [0]]
@@ -33,7 +39,7 @@ def test_the_others_go_where_its_devices_are_in_reach() -> None:
     builder = ProblemBuilder(nodes=2)
     builder.device(0)
     claim = builder.claim(AlternativeSpec())
-    shared(builder, claim, 0, 1)
+    shared(builder, claim, NodeIndex(0), NodeIndex(1))
     assert placed(answer(builder)) == [0]
     builder.device(None)
     solution = answer(builder)
@@ -45,15 +51,21 @@ def test_a_device_can_be_bound_to_the_node_of_its_claim() -> None:
     builder = ProblemBuilder(nodes=2)
     builder.device(None)
     builder.devices[0] = replace(builder.devices[0], binds_to_node=True)
-    shared(builder, builder.claim(AlternativeSpec()), 0, 1)
+    shared(
+        builder, builder.claim(AlternativeSpec()), NodeIndex(0), NodeIndex(1)
+    )
     assert len(placed(answer(builder))) == 1
 
 
 def test_a_claim_is_granted_with_a_demand_that_can_have_it() -> None:
     builder = ProblemBuilder(nodes=2)
     builder.device(None)
-    builder.devices[0] = replace(builder.devices[0], nodes=frozenset({1}))
-    shared(builder, builder.claim(AlternativeSpec()), 0, 1)
+    builder.devices[0] = replace(
+        builder.devices[0], nodes=frozenset({NodeIndex(1)})
+    )
+    shared(
+        builder, builder.claim(AlternativeSpec()), NodeIndex(0), NodeIndex(1)
+    )
     assert placed(answer(builder)) == [1]
 
 
@@ -61,7 +73,7 @@ def test_alternatives_of_a_shared_claim_count_once() -> None:
     builder = ProblemBuilder()
     builder.device()
     claim = builder.claim([AlternativeSpec(2), AlternativeSpec(1)])
-    shared(builder, claim, 0, 0, 0)
+    shared(builder, claim, NodeIndex(0), NodeIndex(0), NodeIndex(0))
     assert [tier.value for tier in answer(builder).tiers] == [3, 1]
 
 
@@ -69,11 +81,16 @@ def test_a_hint_with_a_shared_claim_is_kept() -> None:
     builder = ProblemBuilder()
     builder.device()
     builder.device()
-    shared(builder, builder.claim([AlternativeSpec(), AlternativeSpec()]), 0, 0)
+    shared(
+        builder,
+        builder.claim([AlternativeSpec(), AlternativeSpec()]),
+        NodeIndex(0),
+        NodeIndex(0),
+    )
     hint = Solution(
         (
-            Placement(0, 0, ((Grant(0, 0, DeviceIndex(1)),),)),
-            Placement(1, 0, ((),)),
+            Placement(0, NodeIndex(0), ((Grant(0, 0, DeviceIndex(1)),),)),
+            Placement(1, NodeIndex(0), ((),)),
         )
     )
     solution = solve(builder.problem(), hint=hint)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from dralloc.check import check
 from dralloc.objects.choices import Goal
 from dralloc.objects.errors import ModelError
-from dralloc.problem import DeviceIndex, Problem, numbered
+from dralloc.problem import DeviceIndex, NodeIndex, Problem, numbered
 from dralloc.problem.solution import Grant, Placement, Solution, Status
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, Progress, build, solve
@@ -91,7 +91,7 @@ def in_order(problem: Problem) -> Solution:
             ):
                 node = next(
                     index
-                    for index, node in enumerate(problem.nodes)
+                    for index, node in numbered(problem.nodes)
                     if device in node.devices()
                 )
                 placements.append(
@@ -148,7 +148,9 @@ def test_an_optimal_hint_is_proven_without_a_search_and_kept() -> None:
     builder.device()
     builder.pod(builder.claim(AlternativeSpec()))
     problem = builder.problem()
-    hint = Solution((Placement(0, 0, ((Grant(0, 0, DeviceIndex(1)),),)),))
+    hint = Solution(
+        (Placement(0, NodeIndex(0), ((Grant(0, 0, DeviceIndex(1)),),)),)
+    )
     news: list[Progress] = []
     solution = solve(problem, Options(), hint, news.append)
     assert solution.placements == hint.placements
@@ -161,7 +163,9 @@ def test_a_hint_with_other_ones_of_equal_demands_is_good_too() -> None:
     builder.device()
     for _ in range(3):
         builder.pod(builder.claim(AlternativeSpec()))
-    hint = Solution((Placement(2, 0, ((Grant(0, 0, DeviceIndex(0)),),)),))
+    hint = Solution(
+        (Placement(2, NodeIndex(0), ((Grant(0, 0, DeviceIndex(0)),),)),)
+    )
     solution = solve(builder.problem(), hint=hint)
     assert solution.placements == hint.placements
     assert solution.status is Status.OPTIMAL

@@ -11,6 +11,7 @@ import wire
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.objects.choices import Mode
 from dralloc.objects.cluster import Cluster
+from dralloc.problem import NodeIndex
 from dralloc.solve.scheduler import (
     Attempt,
     Profile,
@@ -119,7 +120,7 @@ def test_trials_that_cannot_help_are_passed_over(cluster: Cluster) -> None:
 def agree(
     compiled: CompiledCluster,
     profiles: Sequence[Profile],
-    heard_of: Sequence[int],
+    heard_of: Sequence[NodeIndex],
 ) -> None:
     quick = Scheduler(compiled, profiles, heard_of)
     plain = PlainScheduler(compiled, profiles, heard_of)

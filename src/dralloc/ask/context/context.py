@@ -22,6 +22,7 @@ from dralloc.problem import (
     Demand,
     Device,
     DeviceIndex,
+    NodeIndex,
     PoolState,
     Problem,
     Request,
@@ -209,7 +210,7 @@ class Context:
     budgets: tuple[Budget, ...] = ()
 
     def relevant(
-        self, node: int, alternatives: Sequence[int]
+        self, node: NodeIndex, alternatives: Sequence[int]
     ) -> list[DeviceIndex]:
         """The devices offered to a node that some of the alternatives select, or fail on."""
         verdicts: dict[object, bool] = {}
@@ -229,7 +230,7 @@ class Context:
 
     def part(
         self,
-        nodes: Sequence[int],
+        nodes: Sequence[NodeIndex],
         demands: Sequence[Demand],
         lift: Lift = NO_LIFT,
     ) -> Subproblem:
@@ -244,7 +245,7 @@ class Context:
 
     def cut(
         self,
-        nodes: Sequence[int],
+        nodes: Sequence[NodeIndex],
         offered: Iterable[DeviceIndex],
         demands: Sequence[Demand],
         lift: Lift = NO_LIFT,
@@ -310,7 +311,7 @@ class Screening:
         self._could_serve: dict[int, dict[Hashable, bool]] = defaultdict(dict)
         self._short: dict[int, dict[int, Set[Limit]]] = defaultdict(dict)
 
-    def on(self, node: int, demand: Demand, lift: Lift = NO_LIFT) -> bool:
+    def on(self, node: NodeIndex, demand: Demand, lift: Lift = NO_LIFT) -> bool:
         """Whether the node might serve every request."""
         for claim in demand.claims:
             for request in claim.requests:
@@ -318,7 +319,7 @@ class Screening:
                     return False
         return True
 
-    def _may_serve(self, request: Request, node: int, lift: Lift) -> bool:
+    def _may_serve(self, request: Request, node: NodeIndex, lift: Lift) -> bool:
         """Whether an alternative of a request would find enough devices on a node if it were alone."""
         return any(
             self._has_enough(alternative, node, lift)
@@ -326,7 +327,7 @@ class Screening:
         )
 
     def _has_enough(
-        self, alternative: Alternative, node: int, lift: Lift
+        self, alternative: Alternative, node: NodeIndex, lift: Lift
     ) -> bool:
         if alternative.count is None:
             pools = self.context.problem.nodes[node].pools
@@ -338,7 +339,7 @@ class Screening:
         return sum(1 for _ in devices) == alternative.count
 
     def _found(
-        self, alternative: Alternative, node: int, lift: Lift
+        self, alternative: Alternative, node: NodeIndex, lift: Lift
     ) -> Iterator[int]:
         """The devices on a node that could be had for an alternative."""
         fits, offers = self._could_serve[alternative.index], self.context.offers
@@ -355,7 +356,7 @@ class Screening:
         self,
         alternative: Alternative,
         number: DeviceIndex,
-        node: int,
+        node: NodeIndex,
         lift: Lift,
     ) -> bool:
         """Whether a device on a node could be had for an alternative that asks for nothing else."""
@@ -366,7 +367,7 @@ class Screening:
         self,
         alternative: Alternative,
         number: DeviceIndex,
-        node: int,
+        node: NodeIndex,
         lift: Lift,
     ) -> bool:
         if not self.context.problem.on_node(number, node):

@@ -27,7 +27,7 @@ from dralloc.objects.choices import Ignored
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import amount, counted, listed
-from dralloc.problem import Charge, Demand, Device, Problem
+from dralloc.problem import Charge, Demand, Device, NodeIndex, Problem, numbered
 from dralloc.problem.inter_pod import (
     Affinity,
     AntiAffinity,
@@ -77,7 +77,7 @@ class Exclusions:
         default_factory=dict
     )
 
-    def rules(self, demand: Demand, node: int) -> tuple[str, ...]:
+    def rules(self, demand: Demand, node: NodeIndex) -> tuple[str, ...]:
         """The rules that leave the node out for the demand; none if it may go there."""
         key = demand.key, node
         if key not in self._found:
@@ -97,7 +97,7 @@ class Exclusions:
         again = pod and changed(pod, spec=changed(pod.spec, node_name=None))
         return tuple(_of_pod(self.compiled, again, node, allocated=False))
 
-    def _named(self, demand: Demand, number: int) -> Iterator[str]:
+    def _named(self, demand: Demand, number: NodeIndex) -> Iterator[str]:
         if self.compiled is None:
             return
         node, pod = (
@@ -241,7 +241,7 @@ class NodeBars:
         # Once something does not count, something else may run short.
         self._whole = rules.applied(of_devices, complete=True)
         self._demand = self._whole.demands[number]
-        numbers = {node.name: place for place, node in enumerate(problem.nodes)}
+        numbers = {node.name: place for place, node in numbered(problem.nodes)}
         homes = (numbers[pod.spec.node_name or ""] for pod in self._incumbents)
         settled = (
             Placement(place, home, ())
@@ -275,7 +275,7 @@ class NodeBars:
         return users
 
     def of(
-        self, node: int, released: Collection[ClaimKey] = ()
+        self, node: NodeIndex, released: Collection[ClaimKey] = ()
     ) -> tuple[Bar, ...]:
         """Everything that bars it from a node, once the pods of some claims are gone."""
         gone = frozenset(
@@ -313,7 +313,7 @@ class NodeBars:
         for placement in leaving:
             self._enter(placement)
 
-    def claims_on(self, node: int) -> set[ClaimKey]:
+    def claims_on(self, node: NodeIndex) -> set[ClaimKey]:
         """The claims of those that have this node."""
         on_node = {
             number
@@ -328,7 +328,7 @@ class NodeBars:
 
     @contextmanager
     def resettling(
-        self, node: int, released: Collection[ClaimKey]
+        self, node: NodeIndex, released: Collection[ClaimKey]
     ) -> Iterator[Resettling]:
         """For a while, the demand is on a node, and the pods of some claims are gone, to be settled anew."""
         gone = {
@@ -349,7 +349,7 @@ class NodeBars:
         )
         self._domains.enter(roles, name, sign)
 
-    def _short_for_devices(self, node: int) -> Iterator[Bar]:
+    def _short_for_devices(self, node: NodeIndex) -> Iterator[Bar]:
         """Yield what upstream's allocator would find is too much for the node, or for the pod's own requests.
 
         To the exact model other devices count, too, which upstream does not look for.
@@ -386,13 +386,13 @@ class NodeBars:
                     f"{amount(charged)} requested with the devices, {amount(max(0, counter.free))} left",
                 )
 
-    def _short(self, node: int) -> Iterator[Bar]:
+    def _short(self, node: NodeIndex) -> Iterator[Bar]:
         for device, shortage in _shortages(
             self._whole, self._ledger, self._demand, node
         ):
             yield self._bar(node, device, shortage)
 
-    def _bar(self, node: int, device: Device, shortage: Shortage) -> Bar:
+    def _bar(self, node: NodeIndex, device: Device, shortage: Shortage) -> Bar:
         index = shortage.subject if isinstance(shortage.subject, int) else None
         name = (
             str(shortage.subject)
@@ -416,7 +416,7 @@ class NodeBars:
         return Bar(text, f"{amounts}; held by {held}" if held else amounts)
 
     def _holders(
-        self, node: int, device: Device, shortage: Shortage
+        self, node: NodeIndex, device: Device, shortage: Shortage
     ) -> Iterator[tuple[str, int]]:
         """Yield who takes how much: bound pods together, then those that are placed there, the largest first."""
         if isinstance(shortage.subject, int):
@@ -445,7 +445,7 @@ class NodeBars:
             if key not in running:
                 yield str(key), nanos
 
-    def _unmet(self, node: int) -> Iterator[Bar]:
+    def _unmet(self, node: NodeIndex) -> Iterator[Bar]:
         name = self._whole.nodes[node].name
         if node not in self._whole.candidate_nodes(self._demand):
             yield Bar(
@@ -472,7 +472,7 @@ class NodeBars:
 
 
 def _shortages(
-    problem: Problem, ledger: ClaimLedger, demand: Demand, node: int
+    problem: Problem, ledger: ClaimLedger, demand: Demand, node: NodeIndex
 ) -> Iterator[tuple[Device, Shortage]]:
     """Yield what a node has too little of for a demand, beside devices: its synthetic device and the shortage."""
     claim = demand.claims[0] if demand.claims else None
@@ -502,14 +502,14 @@ class Resettling:
     ledger: ClaimLedger
     domains: DomainLedger
     leaving: Collection[int]
-    _settled: list[tuple[Demand, int]] = field(default_factory=list)
+    _settled: list[tuple[Demand, NodeIndex]] = field(default_factory=list)
 
     def demand(self, pod: ClaimKey) -> Demand | None:
         """Return what a pod asks for beside devices; None if it takes nothing, and means nothing to others."""
         demands = (self.problem.demands[number] for number in self.leaving)
         return next((demand for demand in demands if demand.key == pod), None)
 
-    def may_go(self, demand: Demand, node: int) -> bool:
+    def may_go(self, demand: Demand, node: NodeIndex) -> bool:
         """Whether the node has enough for it, and rules between pods allow it."""
         return (
             node in self.problem.candidate_nodes(demand)
@@ -517,7 +517,7 @@ class Resettling:
             and not any(_shortages(self.problem, self.ledger, demand, node))
         )
 
-    def settle(self, demand: Demand, node: int) -> None:
+    def settle(self, demand: Demand, node: NodeIndex) -> None:
         """Enter what it takes there."""
         self.domains.enter(demand.roles, self.problem.nodes[node].name)
         self.ledger.hold(self._holdings(demand, node))
@@ -532,7 +532,7 @@ class Resettling:
             )
         self._settled.clear()
 
-    def _holdings(self, demand: Demand, node: int) -> Sequence[Holding]:
+    def _holdings(self, demand: Demand, node: NodeIndex) -> Sequence[Holding]:
         alone = replace(
             self.problem,
             demands=(

@@ -48,13 +48,14 @@ from dralloc.problem import (
     Demand,
     Device,
     DeviceIndex,
+    NodeIndex,
     PoolState,
     Problem,
     Request,
 )
 from dralloc.problem.equivalence import inventory_key
 from dralloc.problem.ledger import Limit, Scarcity, Shortage, limits_of
-from dralloc.problem.subproblem import Subproblem
+from dralloc.problem.subproblem import ONLY_NODE, Subproblem
 from dralloc.solve.first_fit import first_fit
 
 __all__ = ["Diagnosis"]
@@ -88,7 +89,7 @@ class FilterTrace:
         self._published: dict[tuple[int, object], Exclusion | None] = {}
 
     def shortage(
-        self, claim: Claim, alternative: Alternative, node: int
+        self, claim: Claim, alternative: Alternative, node: NodeIndex
     ) -> FilterReason | None:
         """Return why too few devices are left for a request alone; None if there are enough."""
         exclusions = [
@@ -133,7 +134,7 @@ class FilterTrace:
             Code.NO_DEVICE, text, request_text(claim, alternative)
         )
 
-    def _reached(self, node: int) -> Iterator[tuple[DeviceIndex, object]]:
+    def _reached(self, node: NodeIndex) -> Iterator[tuple[DeviceIndex, object]]:
         problem, offers = self._context.problem, self._context.offers
         for pool in problem.nodes[node].pools:
             for device, device_key in zip(
@@ -420,7 +421,7 @@ class JointReason:
     """
 
     context: Context
-    node: int
+    node: NodeIndex
     demand: Demand
     part: Subproblem
 
@@ -520,7 +521,7 @@ class JointReason:
             claim.constraints[number],
             self.part.problem.eligibility,
         )
-        devices = list(self.part.problem.nodes[0].devices())
+        devices = list(self.part.problem.nodes[ONLY_NODE].devices())
         text = f"values of {constraint.attribute} on the"
         if not constraint.derived:
             yield f"{text} selected devices: {self._counts(devices, constraint.attribute)}"
@@ -597,7 +598,7 @@ class JointReason:
     def _devices(self, claims: tuple[Claim, ...]) -> FilterReason:
         requests = [request for claim in claims for request in claim.requests]
         requested = sum(map(_fewest_devices, requests))
-        accepted = sum(1 for _ in self.part.problem.nodes[0].devices())
+        accepted = sum(1 for _ in self.part.problem.nodes[ONLY_NODE].devices())
         text = "together they need more devices than can be had"
         return FilterReason(
             Code.TOGETHER,
@@ -636,13 +637,13 @@ class Diagnosis:
         self._known: dict[Hashable, bool] = {}
         self._joint: dict[Hashable, FilterReason] = {}
 
-    def reason(self, node: int) -> NodeReason:
+    def reason(self, node: NodeIndex) -> NodeReason:
         """The reason for a node; it has no causes if the demand fits there."""
         return NodeReason(
             self._snapshot.problem.nodes[node].name, self._causes(node)
         )
 
-    def _causes(self, node: int) -> tuple[FilterReason, ...]:
+    def _causes(self, node: NodeIndex) -> tuple[FilterReason, ...]:
         if node not in self._allowed:
             if excluding := self._snapshot.exclusion(node):
                 return (FilterReason(Code.NODE, "; ".join(excluding)),)
@@ -674,7 +675,7 @@ class Diagnosis:
         return () if solution.placements else self._unfit(node, part, key)
 
     def _unfit(
-        self, node: int, part: Subproblem, key: Hashable
+        self, node: NodeIndex, part: Subproblem, key: Hashable
     ) -> tuple[FilterReason, ...]:
         words = self._pools(node, PoolState.INVALID)[:1]
         invalid = (
@@ -692,7 +693,7 @@ class Diagnosis:
         return (*invalid, *self._incomplete(node, short), *short)
 
     def _incomplete(
-        self, node: int, short: Sequence[FilterReason]
+        self, node: NodeIndex, short: Sequence[FilterReason]
     ) -> Iterator[FilterReason]:
         # Devices that are not published yet would help only where published ones are missing.
         words = self._pools(node, PoolState.INCOMPLETE)[:3]
@@ -701,13 +702,13 @@ class Diagnosis:
                 Code.POOL_INCOMPLETE, "a pool is incomplete", details=words
             )
 
-    def _pools(self, node: int, state: PoolState) -> tuple[str, ...]:
+    def _pools(self, node: NodeIndex, state: PoolState) -> tuple[str, ...]:
         pools = self._snapshot.problem.nodes[node].pools
         return tuple(
             self._wording.pool(pool) for pool in pools if pool.state is state
         )
 
-    def _short(self, node: int) -> tuple[FilterReason, ...]:
+    def _short(self, node: NodeIndex) -> tuple[FilterReason, ...]:
         """The causes of the first request that cannot be served even alone, one for each of its alternatives."""
         for claim in self._snapshot.demand.claims:
             for request in claim.requests:

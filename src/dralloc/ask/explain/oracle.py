@@ -37,7 +37,14 @@ from dralloc.objects.choices import Mode
 from dralloc.objects.errors import FatalError
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Line, Part, Table, amount, counted, listed
-from dralloc.problem import Alternative, Claim, Demand, Problem, indices
+from dralloc.problem import (
+    Alternative,
+    Claim,
+    Demand,
+    NodeIndex,
+    Problem,
+    indices,
+)
 from dralloc.problem.equivalence import inventory_key
 from dralloc.problem.ledger import Limit, Scarcity, limits_of, users_of
 from dralloc.problem.solution import Grant, Placement, Solution
@@ -68,7 +75,7 @@ class _AttemptEndedError(Exception):
 class Certificate:
     """A checked answer to a changed problem: the node, and for each claim what it gets (devices of the problem)."""
 
-    node: int
+    node: NodeIndex
     grants: _Grants
 
     @property
@@ -98,7 +105,7 @@ class FeasibilityOracle:
         self._screenings: dict[frozenset[ClaimKey], Screening] = {}
         self._known: dict[Hashable, _Grants | None] = {}
         self._orders: dict[
-            tuple[frozenset[str], frozenset[ClaimKey]], list[int]
+            tuple[frozenset[str], frozenset[ClaimKey]], list[NodeIndex]
         ] = {}
 
     def admit(
@@ -106,7 +113,7 @@ class FeasibilityOracle:
         change: Change,
         *,
         all_nodes: bool = False,
-        nodes: Sequence[int] | None = None,
+        nodes: Sequence[NodeIndex] | None = None,
     ) -> Certificate | None:
         """Return where the changed demand fits, or None.
 
@@ -131,7 +138,11 @@ class FeasibilityOracle:
         return False
 
     def _search(
-        self, change: Change, nodes: Sequence[int] | None, *, all_nodes: bool
+        self,
+        change: Change,
+        nodes: Sequence[NodeIndex] | None,
+        *,
+        all_nodes: bool,
     ) -> Certificate | None:
         demand, lift = self.changed_demand(change), self.lift(change)
         context, screening = (
@@ -186,7 +197,7 @@ class FeasibilityOracle:
             )
         return self._screenings[released]
 
-    def allowed(self, change: Change) -> list[int]:
+    def allowed(self, change: Change) -> list[NodeIndex]:
         """The nodes that the demand may go to, in search order; nodes that are let in only by the change come last."""
         key = change.rules, self._leaving(change)
         if key not in self._orders:
@@ -203,7 +214,7 @@ class FeasibilityOracle:
             ]
         return self._orders[key]
 
-    def _lets_in(self, change: Change, node: int) -> bool:
+    def _lets_in(self, change: Change, node: NodeIndex) -> bool:
         """Whether every rule that leaves a node out is one that does not count after a change."""
         return change.rules.issuperset(
             self.snapshot.rules(node, self._leaving(change))
@@ -213,7 +224,7 @@ class FeasibilityOracle:
         """The claims that go, if it matters what their pods take of nodes and mean for others."""
         return change.released if self.snapshot.bars else frozenset()
 
-    def fits_on(self, node: int) -> str:
+    def fits_on(self, node: NodeIndex) -> str:
         """Say where the demand fits after a change."""
         return f"fits on {self.snapshot.problem.nodes[node].name}"
 
@@ -261,7 +272,7 @@ class FeasibilityOracle:
         return solution
 
     def fits(
-        self, compiled: CompiledCluster, demand: Demand, node: int
+        self, compiled: CompiledCluster, demand: Demand, node: NodeIndex
     ) -> bool:
         """Whether a demand of another cluster fits on a node there, alone and beside everything that binds it."""
         problem = compiled.whole

@@ -24,7 +24,15 @@ from dralloc.compile.match.requests import compile_claim
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import listed
 from dralloc.objects.user_rules import Budget
-from dralloc.problem import Alternative, Charge, Demand, DeviceIndex, Problem
+from dralloc.problem import (
+    Alternative,
+    Charge,
+    Demand,
+    DeviceIndex,
+    NodeIndex,
+    Problem,
+    numbered,
+)
 from dralloc.problem.ledger import ClaimLedger
 from dralloc.problem.solution import Placement, amount_used, holdings_of
 from dralloc.solve.first_fit import first_fit
@@ -45,8 +53,8 @@ class Mover:
         self._budgets: tuple[Budget, ...] = ()
 
     def homes(
-        self, node: int, claims: Sequence[ClaimKey]
-    ) -> dict[ClaimKey, int] | None:
+        self, node: NodeIndex, claims: Sequence[ClaimKey]
+    ) -> dict[ClaimKey, NodeIndex] | None:
         """A node for each claim once the demand is on its node; None if one of them finds none."""
         change = Change(released=frozenset(claims))
         certificate = self._oracle.admit(change, nodes=[node])
@@ -68,8 +76,8 @@ class Mover:
         demands: Sequence[Demand | None],
         ledger: ClaimLedger,
         resettling: Resettling | None,
-    ) -> dict[ClaimKey, int] | None:
-        homes: dict[ClaimKey, int] = {}
+    ) -> dict[ClaimKey, NodeIndex] | None:
+        homes: dict[ClaimKey, NodeIndex] = {}
         for demand in demands:
             home = (
                 None
@@ -104,7 +112,7 @@ class Mover:
         owner = pods[0].key if pods else key
         return Demand(owner, (compiled_claim,), nodes=self._nodes(owner))
 
-    def _nodes(self, owner: ClaimKey) -> tuple[int, ...]:
+    def _nodes(self, owner: ClaimKey) -> tuple[NodeIndex, ...]:
         """The nodes that a pod could be started on again."""
         by_name = {
             node.metadata.name: node
@@ -115,7 +123,7 @@ class Mover:
             Demand(owner, ()),
         )
         allowed = []
-        for number, problem_node in enumerate(self._context.problem.nodes):
+        for number, problem_node in numbered(self._context.problem.nodes):
             node = by_name[problem_node.name]
             excluded = exclusions.of_running(running, node)
             if not node.spec.unschedulable and not excluded:
@@ -124,7 +132,7 @@ class Mover:
 
     def _settle(
         self, demand: Demand, ledger: ClaimLedger, resettling: Resettling | None
-    ) -> int | None:
+    ) -> NodeIndex | None:
         """Place the claim on the first node that holds it and its pod, and enter that."""
         pod = resettling.demand(demand.key) if resettling else None
         context = Context(
@@ -182,7 +190,7 @@ _MOST_MOVES: Final = 2
 class _Candidate(NamedTuple):
     """Claims of which none can stay if the demand is to fit on a node, and the highest priority of their pods."""
 
-    node: int
+    node: NodeIndex
     claims: tuple[ClaimKey, ...]
     priority: int
 
@@ -245,7 +253,7 @@ def _candidates(oracle: FeasibilityOracle) -> Iterator[_Candidate]:
 
 
 def _enough(
-    oracle: FeasibilityOracle, blockers: _Blockers, node: int
+    oracle: FeasibilityOracle, blockers: _Blockers, node: NodeIndex
 ) -> set[ClaimKey] | None:
     """Return claims whose release admits the demand on a node, from the fewest to all that matter; None if none do."""
     claims_by_guess = (
@@ -273,7 +281,7 @@ def _by_priority(candidate: _Candidate) -> tuple[int, int]:
 
 
 def _admits(
-    oracle: FeasibilityOracle, node: int, claims: Collection[ClaimKey]
+    oracle: FeasibilityOracle, node: NodeIndex, claims: Collection[ClaimKey]
 ) -> bool:
     return (
         oracle.admit(Change(released=frozenset(claims)), nodes=[node])
@@ -282,7 +290,7 @@ def _admits(
 
 
 def _needed(
-    oracle: FeasibilityOracle, node: int, claims: list[ClaimKey]
+    oracle: FeasibilityOracle, node: NodeIndex, claims: list[ClaimKey]
 ) -> list[ClaimKey]:
     """Let each claim stay if the others are enough, in this order."""
     needed = set(claims)
@@ -294,7 +302,7 @@ def _needed(
 
 def _fewer(
     oracle: FeasibilityOracle,
-    node: int,
+    node: NodeIndex,
     claims: set[ClaimKey],
     than: list[ClaimKey],
 ) -> list[ClaimKey] | None:
@@ -349,10 +357,10 @@ class _Blockers:
         ]
 
     @cached_property
-    def cheapest(self) -> Mapping[int, set[ClaimKey]]:
+    def cheapest(self) -> Mapping[NodeIndex, set[ClaimKey]]:
         """The claims in the way of the devices that the fewest claims hold, by node; the cheapest nodes first."""
         # On nodes that it may go to, devices are in the way; on others, pods are, too.
-        in_the_way: dict[int, set[ClaimKey]] = {}
+        in_the_way: dict[NodeIndex, set[ClaimKey]] = {}
         for node in self._oracle.allowed(Change()):
             claims = self._cheapest(node)
             if claims is not None:
@@ -367,7 +375,7 @@ class _Blockers:
         return dict(by_number)
 
     @cached_property
-    def _barred(self) -> Mapping[int, set[ClaimKey]]:
+    def _barred(self) -> Mapping[NodeIndex, set[ClaimKey]]:
         """The nodes that would do beside devices if nobody were there who uses claims, each with these claims."""
         bars, snapshot = self._snapshot.bars, self._snapshot
         usable = frozenset(snapshot.nodes)
@@ -388,7 +396,7 @@ class _Blockers:
             if claims and not snapshot.rules(node, claims)
         }
 
-    def _cheapest(self, node: int) -> set[ClaimKey] | None:
+    def _cheapest(self, node: NodeIndex) -> set[ClaimKey] | None:
         total: set[ClaimKey] = set()
         for request in self._requests:
             options = (
@@ -402,7 +410,7 @@ class _Blockers:
         return total
 
     def _of_alternative(
-        self, alternative: Alternative, node: int
+        self, alternative: Alternative, node: NodeIndex
     ) -> set[ClaimKey] | None:
         held = [
             self._of_device(alternative, device)
@@ -413,7 +421,7 @@ class _Blockers:
         # A guess: devices are looked at one by one, as if no two needed the same.
         return set().union(*sorted(held, key=len)[: alternative.count])
 
-    def all_holders(self, node: int) -> set[ClaimKey]:
+    def all_holders(self, node: NodeIndex) -> set[ClaimKey]:
         """The claims in the way of any device that the demand could use."""
         return self._under_caps.union(
             *(
@@ -422,7 +430,7 @@ class _Blockers:
             )
         )
 
-    def users(self, node: int) -> set[ClaimKey]:
+    def users(self, node: NodeIndex) -> set[ClaimKey]:
         """The claims that use anything of what the demand could use, even if enough of it is left for one device."""
         devices, ledger = self._context.problem.devices, self._context.ledger
         neighbours = (
@@ -436,14 +444,16 @@ class _Blockers:
             - self._snapshot.own_claims
         )
 
-    def _options(self, node: int) -> Iterator[tuple[Alternative, DeviceIndex]]:
+    def _options(
+        self, node: NodeIndex
+    ) -> Iterator[tuple[Alternative, DeviceIndex]]:
         for request in self._requests:
             for alternative in request.alternatives:
                 for device in self._devices(alternative, node):
                     yield alternative, device
 
     def _devices(
-        self, alternative: Alternative, node: int
+        self, alternative: Alternative, node: NodeIndex
     ) -> list[DeviceIndex]:
         offers, problem = self._context.offers, self._context.problem
         return [

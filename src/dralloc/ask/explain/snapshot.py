@@ -26,7 +26,7 @@ from dralloc.objects.assembly import Unasked
 from dralloc.objects.errors import DrallocError, did_you_mean
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.user_rules import Budget, BudgetKey
-from dralloc.problem import Charge, Demand, Problem, Scope, quorum_of
+from dralloc.problem import Charge, Demand, NodeIndex, Problem, Scope, quorum_of
 from dralloc.problem.ledger import ClaimLedger, Holding
 from dralloc.problem.solution import (
     Grant,
@@ -280,7 +280,7 @@ class DemandSnapshot:
     context: Context
     number: int
     demand: Demand
-    nodes: tuple[int, ...]
+    nodes: tuple[NodeIndex, ...]
     reachable: frozenset[int]
     placements: tuple[Placement, ...]
     placed: dict[ClaimKey, int]
@@ -299,19 +299,19 @@ class DemandSnapshot:
         """The demand with all of its claims."""
         return self.problem.demands[self.number]
 
-    def exclusion(self, node: int) -> tuple[str, ...]:
+    def exclusion(self, node: NodeIndex) -> tuple[str, ...]:
         """The rules that leave a node out, whatever it has."""
         shared = () if node in self.reachable else (SHARED,)
         return (*self.exclusions.rules(self.whole, node), *shared)
 
     def bars_of(
-        self, node: int, released: Collection[ClaimKey] = ()
+        self, node: NodeIndex, released: Collection[ClaimKey] = ()
     ) -> tuple[Bar, ...]:
         """Return what bars the demand from a node beside devices, once the pods of some claims are gone."""
         return () if self.bars is None else self.bars.of(node, released)
 
     def rules(
-        self, node: int, released: Collection[ClaimKey] = ()
+        self, node: NodeIndex, released: Collection[ClaimKey] = ()
     ) -> tuple[str, ...]:
         """Everything that would have to be different for the node to do, but for devices."""
         return (
@@ -331,7 +331,7 @@ class DemandSnapshot:
         """Return what a demand meets after these placements, as far as the problem alone says it."""
         ledger = ClaimLedger(problem, allocated)
         placed: dict[ClaimKey, int] = {}
-        homes: dict[ClaimKey, tuple[int, Sequence[Grant]]] = {}
+        homes: dict[ClaimKey, tuple[NodeIndex, Sequence[Grant]]] = {}
         mates: dict[Scope, dict[ClaimKey, Demand]] = defaultdict(dict)
         # Demands may share claims: the first that is placed is granted them, and where the
         # others can use these devices is where they may go.

@@ -130,7 +130,7 @@ class _AddedNodes:
         compiled = self.oracle.compiled.again(scenario.cluster, nodes=[name])
         number = next(
             place
-            for place, problem_node in enumerate(compiled.problem.nodes)
+            for place, problem_node in numbered(compiled.problem.nodes)
             if problem_node.name == name
         )
         return self.oracle.fits(compiled, self._demand(compiled), number)

@@ -44,7 +44,7 @@ from dralloc.objects.errors import DrallocError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.names import ClaimKey, PoolID
 from dralloc.objects.report import Line, Part, Table, amount, percent
-from dralloc.problem import Device, PoolState, Problem
+from dralloc.problem import Device, NodeIndex, PoolState, Problem, numbered
 from dralloc.problem.ledger import ClaimLedger
 from dralloc.show.question import Provisional, ProvisionalDocument
 from dralloc.solve.work import phase
@@ -293,14 +293,14 @@ def _node_type_of(compiled: CompiledCluster) -> Callable[[PoolID], str]:
         for node in compiled.cluster.nodes
     }
     reached_by: dict[PoolID, set[int]] = defaultdict(set)
-    for number, node in enumerate(problem.nodes):
+    for number, node in numbered(problem.nodes):
         for pool in node.pools:
             if pool.devices:
                 reached_by[pool.id].add(number)
     first: dict[Hashable, str] = {}
 
     @cache
-    def type_of(number: int) -> str:
+    def type_of(number: NodeIndex) -> str:
         node = problem.nodes[number]
         if label := labels[node.name].get(_INSTANCE_TYPE):
             return label

@@ -35,14 +35,16 @@ from dralloc.problem import (
     Demand,
     DeviceIndex,
     Eligibility,
+    NodeIndex,
     Request,
     indices,
+    numbered,
 )
 from dralloc.problem.equivalence import inventory_key
 from dralloc.problem.ledger import ClaimLedger
 from dralloc.problem.problem import Overlay
 from dralloc.problem.solution import grants_of
-from dralloc.problem.subproblem import Subproblem
+from dralloc.problem.subproblem import ONLY_NODE, Subproblem
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 
@@ -111,7 +113,7 @@ class Granter:
             Hashable, tuple[list[tuple[int, DeviceIndex]], list[DeviceIndex]]
         ] = {}
 
-    def nodes(self, demand: Demand) -> Sequence[int]:
+    def nodes(self, demand: Demand) -> Sequence[NodeIndex]:
         """Return the nodes that a demand may go to."""
         if Cause.NODE in self._lifted:
             nodes = [
@@ -128,7 +130,7 @@ class Granter:
             else [node for node in nodes if not bars.of(node)]
         )
 
-    def on(self, demand: Demand, node: int) -> Grantable:
+    def on(self, demand: Demand, node: NodeIndex) -> Grantable:
         """Return what a demand could be granted on a node."""
         loose = demand
         if Cause.ALIGNMENT in self._lifted:
@@ -153,11 +155,11 @@ class Granter:
         )
 
     def _look(
-        self, part: Subproblem, demand: Demand, node: int
+        self, part: Subproblem, demand: Demand, node: NodeIndex
     ) -> tuple[list[tuple[int, DeviceIndex]], list[DeviceIndex]]:
         """Return what could be granted on a node, and what serves, by alternative and by place in the part."""
         screening = Screening(self._context)
-        offered = frozenset(part.problem.nodes[0].devices())
+        offered = frozenset(part.problem.nodes[ONLY_NODE].devices())
         candidates = []
         for alternative in demand.alternatives():
             for place, device in zip(
@@ -427,7 +429,7 @@ class Splitter:
         )
 
     def _granted(
-        self, lifted: frozenset[Cause], nodes: frozenset[int]
+        self, lifted: frozenset[Cause], nodes: frozenset[NodeIndex]
     ) -> Iterator[Granting]:
         granter = self._granter(lifted)
         for demand in self._demands if nodes else ():
@@ -454,7 +456,7 @@ class Splitter:
             for key, quantity in self.quantities.by_key.items()
         }
 
-    def _short(self, usable: Mapping[QuantityKey, int]) -> frozenset[int]:
+    def _short(self, usable: Mapping[QuantityKey, int]) -> frozenset[NodeIndex]:
         """Return the nodes with a selected device that draws on a quantity of which some is still of no use."""
         short = {
             key
@@ -468,7 +470,7 @@ class Splitter:
         )
 
     @cached_property
-    def _selected_on(self) -> Mapping[int, Set[QuantityKey]]:
+    def _selected_on(self) -> Mapping[NodeIndex, Set[QuantityKey]]:
         """The quantities of devices that some demand selects for what it will hold, by node."""
         selects = self._problem.eligibility.selects
         alternatives = [
@@ -483,7 +485,7 @@ class Splitter:
             return any(selects(index, device) is True for index in alternatives)
 
         selected_on = {}
-        for number, node in enumerate(self._problem.nodes):
+        for number, node in numbered(self._problem.nodes):
             selected_on[number] = keys = set[QuantityKey]()
             for device in node.devices():
                 if self._problem.on_node(device, number) and is_selected(

@@ -24,6 +24,7 @@ from dralloc.problem import (
     Charge,
     Demand,
     DeviceIndex,
+    NodeIndex,
     Problem,
     Request,
 )
@@ -185,7 +186,7 @@ class PerDeviceBound:
         """The ledger of what allocated claims hold."""
         return Ledger(self.problem)
 
-    def total(self, times: Mapping[int, int] | None = None) -> int | None:
+    def total(self, times: Mapping[NodeIndex, int] | None = None) -> int | None:
         """The estimate; None if nothing limits it.
 
         Parameters
@@ -206,7 +207,7 @@ class PerDeviceBound:
         )
 
     def _of_request(
-        self, request: Request, times: Mapping[int, int]
+        self, request: Request, times: Mapping[NodeIndex, int]
     ) -> int | None:
         total = 0
         seen: set[int] = set()
@@ -445,7 +446,7 @@ class JointPacking:
         cls,
         problem: Problem,
         demands: Sequence[Demand],
-        node: int,
+        node: NodeIndex,
         max_counts: Vector,
         options: Options,
     ) -> JointPacking:
@@ -524,7 +525,7 @@ class JointPacking:
 _TRIES = (32, 512, 10_000)
 """Where nothing tells how many there could be, so many are tried: more as long as all of them fit."""
 
-_ONCE: Mapping[int, int] = {}
+_ONCE: Mapping[NodeIndex, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -567,7 +568,7 @@ def count_copies(
     problem: Problem,
     demand: Demand,
     options: Options | None = None,
-    times: Mapping[int, int] = _ONCE,
+    times: Mapping[NodeIndex, int] = _ONCE,
 ) -> CopyCount:
     """Find out how many more of a demand fit into a problem, of which only the inventory is looked at.
 
@@ -605,7 +606,7 @@ def _one_of_each(
     problem: Problem,
     demand: Demand,
     classes: NodeClasses,
-    times: Mapping[int, int],
+    times: Mapping[NodeIndex, int],
 ) -> tuple[Problem, Demand, dict[int, int]]:
     """The problem with one node of each class, the demand there, and how often each of these nodes counts."""
     counts: dict[int, int] = {}
@@ -622,7 +623,7 @@ class _Counting:
 
     problem: Problem
     demand: Demand
-    times: Mapping[int, int]
+    times: Mapping[NodeIndex, int]
 
     def run(self, options: Options) -> CopyCount:
         """Place as many as possible."""

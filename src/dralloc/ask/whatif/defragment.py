@@ -33,7 +33,7 @@ from dralloc.objects.errors import DrallocError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Line, Part, Table, counted, folded
-from dralloc.problem import DeviceIndex
+from dralloc.problem import DeviceIndex, NodeIndex
 from dralloc.problem.solution import Solution, Status, Tier
 from dralloc.show.question import Provisional
 from dralloc.solve.first_fit import first_fit
@@ -143,7 +143,7 @@ class Itinerary:
             for result in self.movable.users.claim(key).results
         )
 
-    def _node(self, node: int) -> str:
+    def _node(self, node: NodeIndex) -> str:
         return self.movable.compiled.problem.nodes[node].name
 
     def _devices(self, devices: tuple[DeviceIndex, ...]) -> tuple[str, ...]:

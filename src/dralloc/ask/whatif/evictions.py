@@ -25,7 +25,14 @@ from dralloc.objects.choices import Choices
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.names import ClaimKey, DeviceID
-from dralloc.problem import Claim, Demand, DeviceIndex, Problem, numbered
+from dralloc.problem import (
+    Claim,
+    Demand,
+    DeviceIndex,
+    NodeIndex,
+    Problem,
+    numbered,
+)
 from dralloc.problem.ledger import Holding
 from dralloc.problem.solution import (
     Placement,
@@ -295,14 +302,14 @@ class Incumbents:
             else f"evicted together: {unit.group}",
         )
 
-    def _home(self, pod: Pod) -> int:
+    def _home(self, pod: Pod) -> NodeIndex:
         return self._nodes[pod.spec.node_name or ""]
 
     @cached_property
-    def _nodes(self) -> Mapping[str, int]:
+    def _nodes(self) -> Mapping[str, NodeIndex]:
         return {
             node.name: number
-            for number, node in enumerate(self.compiled.problem.nodes)
+            for number, node in numbered(self.compiled.problem.nodes)
         }
 
     @cached_property

@@ -38,7 +38,7 @@ from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.report import Line, Part, Table
-from dralloc.problem import Demand, DeviceIndex, Problem
+from dralloc.problem import Demand, DeviceIndex, NodeIndex, Problem, numbered
 from dralloc.problem.solution import Placement, Solution
 from dralloc.problem.subproblem import replicate
 from dralloc.show.question import Provisional
@@ -80,7 +80,7 @@ _POINTS: Final = 200
 class NodeCost:
     """A type of node: an isolated node of the problem without anything in use, and its price."""
 
-    node: int
+    node: NodeIndex
     cost: int
 
 
@@ -316,10 +316,10 @@ class _ColumnGeneration:
 
     def _homes(
         self, chosen: Sequence[tuple[int, PlacedCopies]], demand: int
-    ) -> tuple[int, ...]:
+    ) -> tuple[NodeIndex, ...]:
         """The copies of nodes where the demand may go."""
         return tuple(
-            node
+            NodeIndex(node)
             for node, (number, _) in enumerate(chosen)
             if self.node_types[number].packing.max_counts[demand]
         )
@@ -336,12 +336,12 @@ class _ColumnGeneration:
         for node, (number, placed) in enumerate(chosen):
             for numbers, placements in zip(waiting, placed, strict=True):
                 for placement, demand in zip(placements, numbers, strict=False):
-                    yield _shifted(placement, demand, node, start)
+                    yield _shifted(placement, demand, NodeIndex(node), start)
             start += len(self.node_types[number].packing.problem.devices)
 
 
 def _shifted(
-    placement: Placement, demand: int, node: int, start: int
+    placement: Placement, demand: int, node: NodeIndex, start: int
 ) -> Placement:
     """A placement on a node alone as one on a copy of the node, whose devices begin at `start`."""
     grants = []
@@ -492,7 +492,7 @@ def fewest_nodes(
         # The solver works on integers: prices are multiples of what their denominators have in common.
         unit = lcm(*(kind.price.denominator for kind in node_types))
         places = {
-            node.name: place for place, node in enumerate(mix.problem.nodes)
+            node.name: place for place, node in numbered(mix.problem.nodes)
         }
         node_costs = [
             NodeCost(places[kind.example], int(kind.price * unit))

@@ -35,7 +35,15 @@ from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError, FatalError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.report import Line, Part, Table
-from dralloc.problem import Charge, Demand, DeviceIndex, Node, Problem
+from dralloc.problem import (
+    Charge,
+    Demand,
+    DeviceIndex,
+    Node,
+    NodeIndex,
+    Problem,
+    numbered,
+)
 from dralloc.problem.equivalence import equivalent_nodes
 from dralloc.problem.subproblem import cut_alone, separated
 from dralloc.show.question import Provisional
@@ -70,7 +78,7 @@ def isolated_first_fit(
     problem: Problem,
     demands: Sequence[Demand],
     max_counts: Vector,
-    order: Sequence[int] | None = None,
+    order: Sequence[NodeIndex] | None = None,
 ) -> IsolatedFirstFit | None:
     """Sort the nodes by what they are like; None if they have to do with each other.
 
@@ -107,7 +115,7 @@ class IsolatedFirstFit:
     problem: Problem
     demands: Sequence[Demand]
     max_counts: Vector
-    representatives: tuple[int, ...]
+    representatives: tuple[NodeIndex, ...]
     _counts: dict[tuple[int, Vector], int] = field(default_factory=dict)
     _parts: dict[int, tuple[Problem, list[Demand], Vector]] = field(
         default_factory=dict
@@ -134,7 +142,7 @@ class IsolatedFirstFit:
             else (0,) * len(numbers)
         )
 
-    def _count(self, representative: int, before: Vector) -> int:
+    def _count(self, representative: NodeIndex, before: Vector) -> int:
         """Return how many of the next demand a node takes behind so many of those before."""
         key = representative, before
         if key not in self._counts:
@@ -152,7 +160,7 @@ class IsolatedFirstFit:
         return self._counts[key]
 
     def _part(
-        self, representative: int
+        self, representative: NodeIndex
     ) -> tuple[Problem, list[Demand], Vector]:
         """The node alone, the demands there, and how many of each could fit at most."""
         if representative not in self._parts:
@@ -221,7 +229,7 @@ def minkowski_sum(
     demands: Sequence[Demand],
     max_counts: Vector,
     options: Options,
-    order: Sequence[int] | None = None,
+    order: Sequence[NodeIndex] | None = None,
 ) -> MinkowskiSum | None:
     """Find the points of each class of node; None if nodes have to do with each other, or are of too many classes.
 
@@ -263,7 +271,7 @@ class Divided:
 
     problem: Problem
     demands: Sequence[Demand]
-    homes: Sequence[int]
+    homes: Sequence[NodeIndex]
 
 
 def divide(problem: Problem, demands: Sequence[Demand]) -> Divided:
@@ -272,8 +280,8 @@ def divide(problem: Problem, demands: Sequence[Demand]) -> Divided:
         return Divided(problem, demands, problem.all_nodes)
     charges = _Charges(problem, demands)
     nodes: list[Node] = []
-    homes: list[int] = []
-    for number, node in enumerate(problem.nodes):
+    homes: list[NodeIndex] = []
+    for number, node in numbered(problem.nodes):
         selected = [device for device in node.devices() if charges.of(device)]
         for members in map(
             frozenset, separated(problem, selected, charges.counters)
@@ -284,8 +292,12 @@ def divide(problem: Problem, demands: Sequence[Demand]) -> Divided:
     for demand in demands:
         if demand.nodes is not None:
             allowed = frozenset(demand.nodes)
-            parts = [part for part, home in enumerate(homes) if home in allowed]
-            moved.append(replace(demand, nodes=tuple(parts)))
+            parts = tuple(
+                NodeIndex(part)
+                for part, home in enumerate(homes)
+                if home in allowed
+            )
+            moved.append(replace(demand, nodes=parts))
         else:
             moved.append(demand)
     return Divided(replace(problem, nodes=tuple(nodes)), moved, homes)
@@ -374,7 +386,7 @@ def pareto_front(  # noqa: PLR0913 - the last ones have defaults
     demands: Sequence[Demand],
     max_counts: Vector,
     *,
-    order: Sequence[int] | None = None,
+    order: Sequence[NodeIndex] | None = None,
     limit: int | None = None,
     options: Options | None = None,
 ) -> ParetoFront:

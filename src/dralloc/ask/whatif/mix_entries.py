@@ -33,7 +33,7 @@ from dralloc.objects.choices import Choices, ChoiceWords
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError, did_you_mean
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Demand, Problem
+from dralloc.problem import Demand, NodeIndex, Problem
 from dralloc.problem.equivalence import claim_key
 
 __all__ = ["CompiledMix", "MixEntry", "Source", "compile_mix", "workload_mix"]
@@ -128,7 +128,7 @@ class CompiledMix:
     problem: Problem
     demands: tuple[Demand, ...]
     of_devices: tuple[Demand, ...]
-    order: Sequence[int]
+    order: Sequence[NodeIndex]
 
 
 def compile_mix(

@@ -23,7 +23,7 @@ from dralloc.ask.whatif.copies import replicated
 from dralloc.check import check
 from dralloc.objects.choices import Options
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Demand, Problem
+from dralloc.problem import Demand, NodeIndex, Problem, numbered
 from dralloc.problem.solution import Placement, Solution
 from dralloc.problem.subproblem import cut, replicate
 from dralloc.solve.first_fit.batch import QuickRun, place_all
@@ -88,7 +88,7 @@ class NodeSearch:
     problem: Problem
     demands: Sequence[Demand]
     needs: Sequence[int]
-    nodes: Sequence[int]
+    nodes: Sequence[NodeIndex]
     costs: Sequence[int]
     options: Options
     stop: Stop
@@ -114,7 +114,7 @@ class NodeSearch:
         """Everything that is needed, on nodes of these types."""
         problem = replicate([self._parts[type_] for type_ in types])
         # Many demands have the same nodes: these are translated once.
-        homes: dict[tuple[int, ...] | None, tuple[int, ...] | None] = {
+        homes: dict[tuple[int, ...] | None, tuple[NodeIndex, ...] | None] = {
             None: None
         }
         for nodes in {
@@ -122,7 +122,7 @@ class NodeSearch:
         }:
             among = frozenset(nodes)
             homes[nodes] = tuple(
-                place
+                NodeIndex(place)
                 for place, type_ in enumerate(types)
                 if self.nodes[type_] in among
             )
@@ -194,7 +194,10 @@ class NodeSearch:
             for type_ in problem.candidate_nodes(demand)
             if capabilities.could_serve(type_, number)
         )
-        return {type_: demand_counts[type_] for type_ in range(len(self.nodes))}
+        return {
+            type_: demand_counts[type_]
+            for type_ in map(NodeIndex, range(len(self.nodes)))
+        }
 
     def _orders(self, relaxed: RelaxedCover | None) -> Iterator[Sequence[int]]:
         """Yield the orders in which nodes are filled: as they come, and the most costly in the relaxation first."""
@@ -279,7 +282,7 @@ class NodeSearch:
             for demand, value in zip(problem.demands, worth, strict=True)
         }
         return _first_nodes_first(
-            sizes, {node.name: rank for rank, node in enumerate(problem.nodes)}
+            sizes, {node.name: rank for rank, node in numbered(problem.nodes)}
         )
 
 

@@ -40,7 +40,7 @@ from dralloc.objects.choices import Choices
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError, did_you_mean
 from dralloc.objects.names import DeviceID, PoolID
-from dralloc.problem import Demand, Problem
+from dralloc.problem import Demand, NodeIndex, Problem
 from dralloc.problem.equivalence import (
     NodeClasses,
     Recurrence,
@@ -288,7 +288,7 @@ class Representatives:
     """
 
     names: tuple[str, ...]
-    order: tuple[int, ...]
+    order: tuple[NodeIndex, ...]
 
 
 def find_representatives(cluster: Cluster, choices: Choices) -> Representatives:
@@ -317,25 +317,30 @@ def find_representatives(cluster: Cluster, choices: Choices) -> Representatives:
         chosen,
         frozenset(drift.pool for drift in drifts),
     )
-    groups: Iterable[list[int]] = [list(range(len(chosen)))]
+    groups: Iterable[list[NodeIndex]] = [
+        list(map(NodeIndex, range(len(chosen))))
+    ]
     # What is found out in no time comes first, so that a node which has no equal is not looked at any closer.
     for key in (published.outline, published.devices):
         groups = _refined(groups, key)
     classes = sorted(groups)
     class_of = {
-        node: number for number, group in enumerate(classes) for node in group
+        node: NodeIndex(number)
+        for number, group in enumerate(classes)
+        for node in group
     }
     names = tuple(chosen[group[0]].name for group in classes)
     return Representatives(
-        names, tuple(class_of[node] for node in range(len(chosen)))
+        names,
+        tuple(class_of[node] for node in map(NodeIndex, range(len(chosen)))),
     )
 
 
 def _refined(
-    groups: Iterable[list[int]], key: Callable[[int], Hashable]
-) -> Iterator[list[int]]:
+    groups: Iterable[list[NodeIndex]], key: Callable[[NodeIndex], Hashable]
+) -> Iterator[list[NodeIndex]]:
     for group in groups:
-        parts: dict[Hashable, list[int]] = defaultdict(list)
+        parts: dict[Hashable, list[NodeIndex]] = defaultdict(list)
         for node in group:
             parts[key(node) if len(group) > 1 else None].append(node)
         yield from parts.values()
@@ -382,7 +387,7 @@ class _PublishedNodes:
         for _, result in held_results(cluster.claims):
             self.results[result.device_id.pool_id].append(result)
 
-    def outline(self, node: int) -> Hashable:
+    def outline(self, node: NodeIndex) -> Hashable:
         """Return where demands may go, the form of the pools and what is in use; the node, too, if it is special."""
         reached = self.reached[node]
         for pool in reached:
@@ -397,7 +402,7 @@ class _PublishedNodes:
         )
         return allowed, self._room(node), forms
 
-    def _room(self, node: int) -> Hashable:
+    def _room(self, node: NodeIndex) -> Hashable:
         """Return what a node has beside devices, and the pods that take of it."""
         amounts = frozenset(self.nodes[node].status.allocatable.items())
         running = self.running.get(self.nodes[node].name, ())
@@ -461,7 +466,7 @@ class _PublishedNodes:
                 held[places[result.device], is_share, consumed] += 1
         return frozenset(held.items())
 
-    def devices(self, node: int) -> Hashable:
+    def devices(self, node: NodeIndex) -> Hashable:
         """The devices in all pools, as far as demands could tell them apart."""
         recurrence = Recurrence(self.compared)
         return tuple(

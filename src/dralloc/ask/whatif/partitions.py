@@ -19,6 +19,7 @@ from dralloc.problem import (
     Demand,
     Device,
     DeviceIndex,
+    NodeIndex,
     Problem,
     indices,
     numbered,
@@ -132,16 +133,18 @@ class PartitionCatalog:
         self.problem = problem
         self.demands = demands
         self.singles = list(filter(None, map(read_single, demands)))
-        self.homes: dict[DeviceIndex, list[int]] = {}
+        self.homes: dict[DeviceIndex, list[NodeIndex]] = {}
         """By device the nodes that reach it."""
-        for number, node in enumerate(problem.nodes):
+        for number, node in numbered(problem.nodes):
             for device in node.devices():
                 if problem.on_node(device, number):
                     self.homes.setdefault(device, []).append(number)
         self.types: dict[frozenset[int], int] = {}
         self.units = tuple(self._units())
 
-    def pick(self, demand: int, device: DeviceIndex) -> tuple[int, int] | None:
+    def pick(
+        self, demand: int, device: DeviceIndex
+    ) -> tuple[NodeIndex, int] | None:
         """The node and the first alternative with which a demand can have a device; None if it cannot."""
         offers, allowed = self.problem.eligibility, self.demands[demand].nodes
         home = next(

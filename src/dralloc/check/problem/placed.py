@@ -20,6 +20,7 @@ from dralloc.problem import (
     Claim,
     Device,
     DeviceIndex,
+    NodeIndex,
     ParentGroup,
     PoolState,
     Problem,
@@ -55,7 +56,7 @@ class Award(NamedTuple):
     """Everything that one claim got with the placement of a demand on a node (both by index)."""
 
     demand: int
-    node: int
+    node: NodeIndex
     claim: Claim
     uses: tuple[Use, ...]
 
@@ -207,7 +208,7 @@ class View:
         return tuple(in_force)
 
     @cached_property
-    def offered(self) -> Mapping[int, frozenset[int]]:
+    def offered(self) -> Mapping[NodeIndex, frozenset[DeviceIndex]]:
         """The devices in usable pools of each node with a placement."""
         nodes = {
             award.node: self.problem.nodes[award.node] for award in self.awards

@@ -50,8 +50,12 @@ from dralloc.problem import (
     Constraint,
     ConstraintKind,
     Demand,
+    NodeIndex,
+    Numbered,
     Scalar,
     Scope,
+    indices,
+    numbered,
 )
 from dralloc.problem.subproblem import held_values
 
@@ -72,21 +76,21 @@ class Where:
     """
 
     def __init__(
-        self, nodes: Sequence[ApiNode], *, tainted: bool = True
+        self, nodes: Numbered[NodeIndex, ApiNode], *, tainted: bool = True
     ) -> None:
         self._nodes = nodes
         self._tainted = tainted and any(node.spec.taints for node in nodes)
         self._by_name = {
-            node.metadata.name: index for index, node in enumerate(nodes)
+            node.metadata.name: index for index, node in numbered(self._nodes)
         }
-        self._known: dict[Hashable, tuple[int, ...] | None] = {}
+        self._known: dict[Hashable, tuple[NodeIndex, ...] | None] = {}
 
     def of(
         self,
         pod: Pod,
         selectors: Sequence[NodeSelector],
         elsewhere: frozenset[str],
-    ) -> tuple[int, ...] | None:
+    ) -> tuple[NodeIndex, ...] | None:
         """Indices of the nodes for a pod, in order; None for all.
 
         Parameters
@@ -142,9 +146,9 @@ class Where:
 
     def _named(
         self, labels: Mapping[str, str], selectors: Iterable[NodeSelector]
-    ) -> Sequence[int]:
+    ) -> Sequence[NodeIndex]:
         """The nodes that rules name, lest all be looked at for each pod of a DaemonSet; all if rules name none."""
-        named: list[set[int]] = []
+        named: list[set[NodeIndex]] = []
         for names in map(names_of, selectors):
             if names is not None:
                 known_names = (name for name in names if name in self._by_name)
@@ -152,34 +156,36 @@ class Where:
         if HOSTNAME_LABEL in labels:
             named.append(set(self._by_hostname.get(labels[HOSTNAME_LABEL], ())))
         return (
-            sorted(set.intersection(*named))
-            if named
-            else range(len(self._nodes))
+            sorted(set.intersection(*named)) if named else indices(self._nodes)
         )
 
     @cached_property
-    def _by_hostname(self) -> Mapping[str, Sequence[int]]:
-        by_hostname: dict[str, list[int]] = defaultdict(list)
-        for index, node in enumerate(self._nodes):
+    def _by_hostname(self) -> Mapping[str, Sequence[NodeIndex]]:
+        by_hostname: dict[str, list[NodeIndex]] = defaultdict(list)
+        for index, node in numbered(self._nodes):
             by_hostname[node.metadata.labels.get(HOSTNAME_LABEL, "")].append(
                 index
             )
         return by_hostname
 
-    def everywhere(self) -> tuple[int, ...] | None:
+    def everywhere(self) -> tuple[NodeIndex, ...] | None:
         """The nodes for a pod without rules."""
         if () not in self._known:
-            self._known[()] = self._schedulable(range(len(self._nodes)))
+            self._known[()] = self._schedulable(indices(self._nodes))
         return self._known[()]
 
-    def _schedulable(self, nodes: Iterable[int]) -> tuple[int, ...] | None:
+    def _schedulable(
+        self, nodes: Iterable[NodeIndex]
+    ) -> tuple[NodeIndex, ...] | None:
         return self._all_or(
             index
             for index in nodes
             if not self._nodes[index].spec.unschedulable
         )
 
-    def _all_or(self, nodes: Iterable[int]) -> tuple[int, ...] | None:
+    def _all_or(
+        self, nodes: Iterable[NodeIndex]
+    ) -> tuple[NodeIndex, ...] | None:
         indices = tuple(nodes)
         return None if len(indices) == len(self._nodes) else indices
 

@@ -43,7 +43,7 @@ from dralloc.objects.api.selecting import all_tolerated
 from dralloc.objects.choices import Ignored
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Demand, Problem
+from dralloc.problem import Demand, NodeIndex, Problem
 from dralloc.problem.inter_pod import (
     Affinity,
     AntiAffinity,
@@ -132,7 +132,7 @@ def _bound_to_pods(
     }
     # Nobody is entered in it: it tells what pods that have a node allow already.
     nobody = DomainLedger()
-    allowed_nodes: dict[Hashable, tuple[int, ...] | None] = {}
+    allowed_nodes: dict[Hashable, tuple[NodeIndex, ...] | None] = {}
 
     def bound(demand: Demand, demand_roles: tuple[Role, ...]) -> Demand:
         # Anti-affinity to pods that have a node stays, whatever comes.

@@ -15,7 +15,7 @@ from dralloc.lab.simulate.arrivals import Incoming
 from dralloc.lab.simulate.placing import Placer, WaitingQueue
 from dralloc.objects.choices import Choices, Goal
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Alternative, Charge, Demand, Problem
+from dralloc.problem import Alternative, Charge, Demand, NodeIndex, Problem
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.solution import Placement, Solution
 from dralloc.problem.supply import Usage
@@ -503,7 +503,7 @@ class FragmentationMeter:
         return sum(shares) / len(shares) if shares else None
 
     def _by_cause(
-        self, node: int, parts: NodeParts, ledger: Ledger
+        self, node: NodeIndex, parts: NodeParts, ledger: Ledger
     ) -> Iterator[tuple[FragmentationCause, int]]:
         """Yield what is left of a node and of no use, summed up over the mix."""
         able = self._able_if_empty[node]
@@ -538,7 +538,9 @@ def _node_requests(problem: Problem, mix: Mix) -> list[Alternative | None]:
     return [requests.get(claims[0].key) for claims, _ in mix]
 
 
-def _has_room(ledger: Ledger, node: int, alternative: Alternative) -> bool:
+def _has_room(
+    ledger: Ledger, node: NodeIndex, alternative: Alternative
+) -> bool:
     """Return whether a node has what a pod asks for of it beside devices."""
     problem = ledger.problem
     # What stands for the node is the only device of its last pool.

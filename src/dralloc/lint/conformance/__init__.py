@@ -35,6 +35,7 @@ from dralloc.objects.load import load_documents
 from dralloc.objects.load.yaml_text import documents_of
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.quantity import parse_quantity
+from dralloc.problem import NodeIndex, Numbered, indices, numbered
 from dralloc.solve.scheduler import Attempt, Profile, Scheduler, profiles_of
 from dralloc.solve.scheduler.groups import (
     GroupTrial,
@@ -375,16 +376,16 @@ def _broken_rules(
     return ""
 
 
-def _orders(nodes: Sequence[Node]) -> Iterator[Sequence[int]]:
+def _orders(nodes: Numbered[NodeIndex, Node]) -> Iterator[Sequence[NodeIndex]]:
     """Yield orders of the nodes such that for each image each of its sizes is once the first."""
-    firsts: dict[str, dict[int, int]] = {}
-    for number, node in enumerate(nodes):
+    firsts: dict[str, dict[int, NodeIndex]] = {}
+    for number, node in numbered(nodes):
         for image in node.status.images:
             for name in image.names:
                 firsts.setdefault(name, {}).setdefault(image.size_bytes, number)
     disputed = [sizes.values() for sizes in firsts.values() if len(sizes) > 1]
     for chosen in product(*disputed):
-        yield list(dict.fromkeys(chain(chosen, range(len(nodes)))))
+        yield list(dict.fromkeys(chain(chosen, indices(nodes))))
 
 
 class _Replay:
@@ -395,7 +396,7 @@ class _Replay:
         run: Json,
         compiled: CompiledCluster,
         profiles: Sequence[Profile],
-        order: Sequence[int],
+        order: Sequence[NodeIndex],
     ) -> None:
         self._run = run
         self._compiled = compiled

@@ -40,7 +40,14 @@ from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import CheckError, DrallocError
 from dralloc.objects.load import load_documents
 from dralloc.objects.names import ClaimKey, DeviceID
-from dralloc.problem import Claim, Demand, DeviceIndex, Problem
+from dralloc.problem import (
+    Claim,
+    Demand,
+    DeviceIndex,
+    NodeIndex,
+    Problem,
+    numbered,
+)
 from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.show.plan import Plan
 
@@ -454,7 +461,7 @@ class _Reading:
         self.problem = compiled.problem
         self.claims = claims
         self.nodes = {
-            node.name: index for index, node in enumerate(self.problem.nodes)
+            node.name: index for index, node in numbered(self.problem.nodes)
         }
         self._given: set[ClaimKey] = set()
 
@@ -512,7 +519,7 @@ class _Reading:
             tuple(self._grants(claim, index) for claim in demand.claims),
         )
 
-    def _grants(self, claim: Claim, node: int) -> tuple[Grant, ...]:
+    def _grants(self, claim: Claim, node: NodeIndex) -> tuple[Grant, ...]:
         if claim.key in self._given:
             return ()
         self._given.add(claim.key)
@@ -535,7 +542,7 @@ class _Reading:
                     return number, choice
         raise LookupError(f"claim {claim.key}: has no request {name}")
 
-    def _device(self, id_: DeviceID, node: int) -> DeviceIndex:
+    def _device(self, id_: DeviceID, node: NodeIndex) -> DeviceIndex:
         """Return the device as the node sees it, or as it was published last."""
         for pool in self.problem.nodes[node].pools:
             if pool.id == id_.pool_id:

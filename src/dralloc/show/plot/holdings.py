@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from dralloc.objects.api import DeviceSubRequest, ExactDeviceRequest
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Charge, DeviceIndex, Problem, numbered
+from dralloc.problem import Charge, DeviceIndex, NodeIndex, Problem, numbered
 from dralloc.show.plan import Plan
 
 __all__ = [
@@ -210,18 +210,20 @@ class MapRow:
     """The units that the same nodes reach: mostly those of one node."""
 
     name: str
-    nodes: tuple[int, ...]
+    nodes: tuple[NodeIndex, ...]
     units: tuple[PhysicalDevice, ...]
 
 
 def rows(problem: Problem) -> tuple[MapRow, ...]:
     """Return all rows, in the order of the nodes; units that several nodes reach come behind those of single nodes."""
-    reach: dict[DeviceIndex, list[int]] = defaultdict(list)
-    for number, node in enumerate(problem.nodes):
+    reach: dict[DeviceIndex, list[NodeIndex]] = defaultdict(list)
+    for number, node in numbered(problem.nodes):
         for device in node.devices():
             if problem.on_node(device, number):
                 reach[device].append(number)
-    by_nodes: dict[tuple[int, ...], list[PhysicalDevice]] = defaultdict(list)
+    by_nodes: dict[tuple[NodeIndex, ...], list[PhysicalDevice]] = defaultdict(
+        list
+    )
     for unit in _units(problem, reach):
         by_nodes[
             tuple(
@@ -237,7 +239,7 @@ def rows(problem: Problem) -> tuple[MapRow, ...]:
     )
 
 
-def _name(problem: Problem, nodes: Sequence[int]) -> str:
+def _name(problem: Problem, nodes: Sequence[NodeIndex]) -> str:
     if len(nodes) == 1:
         return problem.nodes[nodes[0]].name
     return f"reached by {'all' if len(nodes) == len(problem.nodes) else ''} {len(nodes)} nodes".replace(

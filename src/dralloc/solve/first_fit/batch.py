@@ -19,8 +19,10 @@ from dralloc.problem import (
     Claim,
     Demand,
     DeviceIndex,
+    NodeIndex,
     PoolState,
     Problem,
+    numbered,
     quorum_of,
 )
 from dralloc.problem.inter_pod import Domains, OneDomain
@@ -241,7 +243,7 @@ class QuickRun(PlainRun):
             if candidates.node not in nodes
         }
 
-    def _changed_by(self, placement: Placement) -> Sequence[int]:
+    def _changed_by(self, placement: Placement) -> Sequence[NodeIndex]:
         """The node of a placement, and all others that see its devices."""
         pools = set()
         for grants in placement.grants:
@@ -292,13 +294,13 @@ class QuickRun(PlainRun):
             return NOTHING
         return self._amounts.wanted(claims[0])
 
-    def _is_allowed(self, demand: Demand, node: int) -> bool:
+    def _is_allowed(self, demand: Demand, node: NodeIndex) -> bool:
         return self._domains.allows(
             demand.roles, self._problem.nodes[node].name
         )
 
     def _found_at(
-        self, claims: Sequence[Claim], prospects: Prospects, node: int
+        self, claims: Sequence[Claim], prospects: Prospects, node: NodeIndex
     ) -> Found | None:
         """Return what the claims get on a node; if that is nothing for want of devices, this is known from then on."""
         claim_class = prospects.claim_class
@@ -325,7 +327,7 @@ class QuickRun(PlainRun):
             self._failures.enter(prospects, claims, candidates)
         return None
 
-    def _has_amounts(self, claims: Sequence[Claim], node: int) -> bool:
+    def _has_amounts(self, claims: Sequence[Claim], node: NodeIndex) -> bool:
         """Whether the node has what the claims take of it beside devices."""
         if not (claims and claims[0].is_synthetic):
             return True
@@ -339,7 +341,7 @@ class QuickRun(PlainRun):
         return False
 
     def _candidates_at(
-        self, claim_class: ClaimClass, claims: Sequence[Claim], node: int
+        self, claim_class: ClaimClass, claims: Sequence[Claim], node: NodeIndex
     ) -> NodeCandidates:
         """Return what the node offers; kept for the next demand of the class, most often on the same node."""
         kind = claim_class, len(claims)
@@ -351,7 +353,7 @@ class QuickRun(PlainRun):
         return candidates
 
     def _note_invalid(
-        self, number: int, demand: Demand, nodes: Sequence[int]
+        self, number: int, demand: Demand, nodes: Sequence[NodeIndex]
     ) -> None:
         """Note that a demand which fits nowhere might have, if it was not for an invalid pool of some node."""
         if not self._invalid:
@@ -364,7 +366,7 @@ class QuickRun(PlainRun):
     @cached_property
     def _invalid(self) -> frozenset[int]:
         """The nodes with an invalid pool."""
-        nodes = enumerate(self._problem.nodes)
+        nodes = numbered(self._problem.nodes)
         return frozenset(
             number
             for number, node in nodes
@@ -372,7 +374,11 @@ class QuickRun(PlainRun):
         )
 
     def _settle(
-        self, number: int, node: int, claims: Sequence[Claim], grants: Found
+        self,
+        number: int,
+        node: NodeIndex,
+        claims: Sequence[Claim],
+        grants: Found,
     ) -> None:
         super()._settle(number, node, claims, grants)
         if self._has_node_claims:
@@ -383,7 +389,9 @@ class QuickRun(PlainRun):
         if self._has_node_claims:
             self._amounts.refresh(placement.node)
 
-    def _attempt(self, claims: Sequence[Claim], node: int) -> Found | None:
+    def _attempt(
+        self, claims: Sequence[Claim], node: NodeIndex
+    ) -> Found | None:
         return self._search(self._index.on(claims, node), claims)
 
     def _attempt_at(

@@ -18,6 +18,7 @@ from dralloc.problem import (
     Alternative,
     Claim,
     DeviceIndex,
+    NodeIndex,
     Problem,
     Request,
 )
@@ -157,7 +158,7 @@ class CandidateList:
 class NodeCandidates:
     """The candidates of a node for one class of demands. What asks for all devices has no list."""
 
-    node: int
+    node: NodeIndex
     lists: dict[Place, CandidateList] = field(default_factory=dict)
 
 
@@ -219,12 +220,12 @@ class CandidateIndex:
         self.pools = cache(self._pools_of)
         self._positions: dict[tuple[Hashable, int], _Positions] = {}
 
-    def _pools_of(self, node: int) -> list[NodePool]:
+    def _pools_of(self, node: NodeIndex) -> list[NodePool]:
         return [
             self._view(pool.devices) for pool in self._problem.nodes[node].pools
         ]
 
-    def on(self, claims: Sequence[Claim], node: int) -> NodeCandidates:
+    def on(self, claims: Sequence[Claim], node: NodeIndex) -> NodeCandidates:
         """The candidates of the node for these claims; equal alternatives share a list."""
         candidates = NodeCandidates(node)
         lists: dict[Hashable, CandidateList] = {}
@@ -240,7 +241,7 @@ class CandidateIndex:
                 candidates.lists[place] = lists[key]
         return candidates
 
-    def of_node(self, node: int) -> Sequence[DeviceIndex]:
+    def of_node(self, node: NodeIndex) -> Sequence[DeviceIndex]:
         """The device that stands for the node: the only one that node claims can have, and for them alone."""
         return [
             device
@@ -249,7 +250,7 @@ class CandidateIndex:
             for device in pool.devices
         ]
 
-    def shrinks(self, node: int) -> bool:
+    def shrinks(self, node: NodeIndex) -> bool:
         """Whether more usage never lets anything fit on the node that did not fit before.
 
         A shareable device that one generation of a pool opens is open in the others, too, without their counters being
@@ -264,13 +265,13 @@ class CandidateIndex:
             )
         return self._settled[node]
 
-    def has_shareable(self, node: int) -> bool:
+    def has_shareable(self, node: NodeIndex) -> bool:
         """Whether the node has a device that several allocations can share."""
         return any(
             self._problem.devices[device].shareable for device in self._on(node)
         )
 
-    def size(self, node: int) -> int:
+    def size(self, node: NodeIndex) -> int:
         """Return how many devices the node has."""
         return len(self._on(node))
 
@@ -285,7 +286,7 @@ class CandidateIndex:
             answers[key] = self._ask(alternative, device)
         return answers[key]
 
-    def _list(self, alternative: Alternative, node: int) -> CandidateList:
+    def _list(self, alternative: Alternative, node: NodeIndex) -> CandidateList:
         candidates: list[DeviceIndex] = []
         failing: list[DeviceIndex] = []
         for pool in self.pools(node):

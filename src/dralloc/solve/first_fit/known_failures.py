@@ -21,7 +21,9 @@ from dralloc.problem import (
     Alternative,
     Claim,
     DeviceIndex,
+    NodeIndex,
     Problem,
+    numbered,
 )
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.solution import Placement
@@ -67,7 +69,7 @@ class WantedAmounts:
     def __init__(self, pairs: Sequence[tuple[Floats, float]] = ()) -> None:
         self._pairs = pairs
 
-    def may_suffice(self, node: int) -> bool:
+    def may_suffice(self, node: NodeIndex) -> bool:
         """Whether a node may have enough."""
         for free, amount in self._pairs:  # noqa: SIM110 - asked for every node
             if free[node] < amount:
@@ -101,9 +103,9 @@ class FreeAmounts:
         self._problem = problem
         self._ledger = ledger
         self._wanted: dict[Hashable, WantedAmounts] = {}
-        self._devices: dict[int, DeviceIndex] = {}
+        self._devices: dict[NodeIndex, DeviceIndex] = {}
         names: set[str] = set()
-        for number, node in enumerate(problem.nodes):
+        for number, node in numbered(problem.nodes):
             for pool in node.pools:
                 if pool.is_of_node:
                     # The only device of such a pool stands for the node.
@@ -113,8 +115,8 @@ class FreeAmounts:
         self.names = sorted(names)
         self.table = np.full((len(self.names), len(problem.nodes)), inf)
         self._left = dict(zip(self.names, self.table, strict=True))
-        for number in self._devices:
-            self.refresh(number)
+        for node_with_limits in self._devices:
+            self.refresh(node_with_limits)
 
     def wanted(self, claim: Claim) -> WantedAmounts:
         """Return what a synthetic claim takes."""
@@ -140,7 +142,7 @@ class FreeAmounts:
             name: float(amount) for name, amount in amounts.items() if amount
         }
 
-    def refresh(self, node: int) -> None:
+    def refresh(self, node: NodeIndex) -> None:
         """Something has come or gone on a node."""
         if node in self._devices:
             device = self._problem.devices[self._devices[node]]
@@ -241,10 +243,10 @@ class FreeDevices:
             [self._is_dedicated(node) for node in self._problem.all_nodes]
         )
 
-    def _is_dedicated(self, node: int) -> bool:
+    def _is_dedicated(self, node: NodeIndex) -> bool:
         return not any(pool.shared for pool in self._of_devices(node))
 
-    def _of_devices(self, node: int) -> Iterator[NodePool]:
+    def _of_devices(self, node: NodeIndex) -> Iterator[NodePool]:
         """The pools of a node, but for what stands for the node itself."""
         accesses = self._problem.nodes[node].pools
         pairs = zip(self._index.pools(node), accesses, strict=True)
@@ -312,7 +314,7 @@ class Bounds:
     failing: Mask
     counted: Mapping[Place, tuple[Alternative, DeviceBound]]
 
-    def may_serve(self, node: int) -> bool:
+    def may_serve(self, node: NodeIndex) -> bool:
         """Whether a node may have enough for each of the requests, and for all of them together."""
         if self.failing[node]:
             return True
@@ -418,8 +420,8 @@ class KnownFailures:
         prospects: Prospects,
         claims: Sequence[Claim],
         amounts: WantedAmounts,
-        nodes: Sequence[int],
-    ) -> Iterator[int]:
+        nodes: Sequence[NodeIndex],
+    ) -> Iterator[NodeIndex]:
         """The nodes of these that may hold a demand, in order. Going on after one of them says that it did not fit."""
         if prospects.claim_class.may_ask_too_much:
             # The error comes first, whatever the node lacks.
@@ -462,7 +464,7 @@ class KnownFailures:
         places: list[int] = mask.nonzero()[0].tolist()
         return places
 
-    def _row(self, nodes: Sequence[int]) -> Places:
+    def _row(self, nodes: Sequence[NodeIndex]) -> Places:
         """The nodes as an array, the same one for equal nodes."""
         if id(nodes) not in self._rows:
             row = self._interned.setdefault(
@@ -550,7 +552,7 @@ class KnownFailures:
         if self._is_for_good(prospects.claim_class, candidates):
             self._set(prospects.hopeful, node, False)
 
-    def give_up(self, prospects: Prospects, node: int) -> None:
+    def give_up(self, prospects: Prospects, node: NodeIndex) -> None:
         """Know that a class never fits on a node; it does not ask for too much."""
         if self._index.shrinks(node):
             self._set(prospects.hopeful, node, False)
@@ -560,7 +562,7 @@ class KnownFailures:
         bound: DeviceBound,
         alternative: Alternative,
         listed: CandidateList,
-        node: int,
+        node: NodeIndex,
     ) -> None:
         """Count the devices that can still be had, and give up the node for others who need more."""
         obtainable = self._free.count(alternative, listed)
@@ -594,7 +596,7 @@ class KnownFailures:
 
     # What is given back.
 
-    def reopen(self, nodes: Sequence[int]) -> None:
+    def reopen(self, nodes: Sequence[NodeIndex]) -> None:
         """Forget what was learnt about these nodes, as something has been released there, however long ago it came."""
         places = np.array(nodes, np.intp)
         self._free.forget(places)

@@ -21,6 +21,7 @@ from dralloc.problem import (
     Device,
     DeviceIndex,
     Node,
+    NodeIndex,
     ParentGroup,
     Problem,
     Scope,
@@ -186,7 +187,9 @@ class PlainRun:
         self._footprints = NodeFootprints(problem, self._ledger)
         self._has_footprints = bool(self._footprints)
         self._domains = DomainLedger()
-        self._allocated: dict[ClaimKey, tuple[int, tuple[Grant, ...]]] = {}
+        self._allocated: dict[
+            ClaimKey, tuple[NodeIndex, tuple[Grant, ...]]
+        ] = {}
         self._placed: dict[Scope, dict[ClaimKey, Demand]] = defaultdict(dict)
         self.placements: list[Placement] = []
         self.errors: dict[int, AllocationError] = {}
@@ -194,7 +197,7 @@ class PlainRun:
         self._chosen: tuple[tuple[OneDomain, str], ...] = ()
         self._nodes_in: dict[int, Mapping[str, str]] = {}
         self._parts: dict[
-            tuple[int, str, tuple[int, ...] | None], tuple[int, ...]
+            tuple[int, str, tuple[int, ...] | None], tuple[NodeIndex, ...]
         ] = {}
 
     @property
@@ -412,7 +415,7 @@ class PlainRun:
         """The claims that no earlier demand has allocated."""
         return open_claims(self._problem, demand, self._allocated, self._placed)
 
-    def _nodes(self, demand: Demand) -> Sequence[int]:
+    def _nodes(self, demand: Demand) -> Sequence[NodeIndex]:
         """The nodes that the demand may go to and that its allocated claims can be used from, in search order."""
         reachable = self._reachable(demand)
         if not demand.roles:
@@ -424,10 +427,12 @@ class PlainRun:
             if self._domains.allows(demand.roles, names[node].name)
         ]
 
-    def _reachable(self, demand: Demand) -> Sequence[int]:
-        allowed: frozenset[int] | None = None
+    def _reachable(self, demand: Demand) -> Sequence[NodeIndex]:
+        allowed: frozenset[NodeIndex] | None = None
         for claim in demand.claims:
-            home, grants = self._allocated.get(claim.key, (0, ()))
+            if claim.key not in self._allocated:
+                continue
+            home, grants = self._allocated[claim.key]
             for grant in grants:
                 reaching = self._problem.reaching(grant.device) | {home}
                 allowed = reaching if allowed is None else allowed & reaching
@@ -437,7 +442,9 @@ class PlainRun:
             return sorted(allowed)
         return [node for node in demand.nodes if node in allowed]
 
-    def _attempt(self, claims: Sequence[Claim], node: int) -> Found | None:
+    def _attempt(
+        self, claims: Sequence[Claim], node: NodeIndex
+    ) -> Found | None:
         return self._run(
             DepthFirstSearch(self._problem, self._ledger, claims, node)
         )
@@ -449,7 +456,11 @@ class PlainRun:
             self.steps = search.steps
 
     def _settle(
-        self, number: int, node: int, claims: Sequence[Claim], grants: Found
+        self,
+        number: int,
+        node: NodeIndex,
+        claims: Sequence[Claim],
+        grants: Found,
     ) -> None:
         """Make permanent what the open claims of a demand get."""
         self._ledger.settle()

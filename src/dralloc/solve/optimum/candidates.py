@@ -24,8 +24,10 @@ from dralloc.problem import (
     Claim,
     Demand,
     DeviceIndex,
+    NodeIndex,
     PoolState,
     Problem,
+    indices,
     quorum_of,
 )
 from dralloc.problem.equivalence import claim_key
@@ -68,7 +70,7 @@ class NodeCapabilities:
         self.node_types: list[int] = []
         self._contents: list[Mapping[Hashable, tuple[DeviceIndex, int]]] = []
         device_keys: dict[DeviceIndex, Hashable] = {}
-        for node in range(len(problem.nodes)):
+        for node in indices(problem.nodes):
             tally: Tally[Hashable] = Tally()
             sample: dict[Hashable, DeviceIndex] = {}
             for device in problem.nodes[node].devices():
@@ -102,11 +104,11 @@ class NodeCapabilities:
             self._shapes[demand] = keys
         return self._shapes[demand]
 
-    def could_serve(self, node: int, demand: int) -> bool:
+    def could_serve(self, node: NodeIndex, demand: int) -> bool:
         """Whether the node has enough devices for each request of the demand, were nothing in use."""
         return self.candidates(node, demand) >= 0
 
-    def candidates(self, node: int, demand: int) -> int:
+    def candidates(self, node: NodeIndex, demand: int) -> int:
         """Return how many devices of the node there are to choose from for all requests; -1 if they are too few."""
         node_type = self.node_types[node]
         question = self.shape(demand), node_type
@@ -272,7 +274,7 @@ class CandidateSite:
     them: then another demand has to be granted the claim.
     """
 
-    node: int
+    node: NodeIndex
     requests: tuple[tuple[ServingChoice, ...], ...]
     shared: tuple[int, ...] = ()
 
@@ -380,7 +382,7 @@ class _Surveyor:
                 raise TooLarge
         return tuple(sites)
 
-    def _site(self, demand: Demand, node: int) -> CandidateSite | None:
+    def _site(self, demand: Demand, node: NodeIndex) -> CandidateSite | None:
         requests: list[tuple[ServingChoice, ...]] = []
         shared = tuple(
             index
@@ -395,7 +397,7 @@ class _Surveyor:
         return CandidateSite(node, tuple(requests), shared)
 
     def _claim(
-        self, index: int, claim: Claim, node: int
+        self, index: int, claim: Claim, node: NodeIndex
     ) -> list[tuple[ServingChoice, ...]] | None:
         """The choices for each request of a claim; None if a request has none, or all of them are too many results."""
         requests: list[tuple[ServingChoice, ...]] = []
@@ -419,7 +421,7 @@ class _Surveyor:
         self,
         claim: Claim,
         spec: Alternative,
-        node: int,
+        node: NodeIndex,
         place: tuple[int, int, int],
     ) -> ServingChoice | None:
         attributes = [
@@ -447,7 +449,7 @@ class _Surveyor:
     def _all(
         self,
         spec: Alternative,
-        node: int,
+        node: NodeIndex,
         place: tuple[int, int, int],
         attributes: Sequence[str],
     ) -> ServingChoice | None:
@@ -479,7 +481,7 @@ class _Surveyor:
             *place, spec, len(usable), tuple(usable), loose, tuple(blocked)
         )
 
-    def _devices(self, node: int) -> list[DeviceIndex]:
+    def _devices(self, node: NodeIndex) -> list[DeviceIndex]:
         """The devices of usable pools that reach the node, in search order."""
         if node not in self.devices:
             offered = self.problem.nodes[node].devices()

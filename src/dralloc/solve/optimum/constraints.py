@@ -17,6 +17,7 @@ from dralloc.problem import (
     Constraint,
     ConstraintKind,
     DeviceIndex,
+    NodeIndex,
     ParentGroup,
     Scalar,
 )
@@ -425,9 +426,9 @@ def _within_reach(model: Model) -> None:
                         model.cp.add_implication(take.literal, ~literal)
 
 
-def _visits(model: Model) -> dict[ClaimKey, dict[int, Literal]]:
+def _visits(model: Model) -> dict[ClaimKey, dict[NodeIndex, Literal]]:
     """By claim and node: a demand that lists the claim is on the node."""
-    visits: dict[ClaimKey, dict[int, Literal]] = defaultdict(dict)
+    visits: dict[ClaimKey, dict[NodeIndex, Literal]] = defaultdict(dict)
     for (demand, node), on in model.variables.on.items():
         for claim in model.variables.shared.get(demand, ()):
             nodes = visits[model.problem.demands[demand].claims[claim].key]

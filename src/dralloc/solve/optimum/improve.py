@@ -32,6 +32,7 @@ import numpy as np
 
 from dralloc.objects.choices import MAX_SEED, Backend, Options
 from dralloc.objects.errors import AllocationError
+from dralloc.problem import NodeIndex, indices, numbered
 from dralloc.problem.grouping import grouped
 from dralloc.problem.inter_pod import OneDomain
 from dralloc.problem.solution import Placement
@@ -81,7 +82,7 @@ class Proposal(NamedTuple):
     """
 
     way: str
-    nodes: tuple[int, ...]
+    nodes: tuple[NodeIndex, ...]
     blocks: tuple[int, ...]
     reserved: frozenset[Hashable]
 
@@ -131,10 +132,10 @@ class NeighbourhoodSelection:
         )
         self._shared_pools = {
             index: [pool.id for pool in node.pools if seen_from[pool.id] > 1]
-            for index, node in enumerate(self.problem.nodes)
+            for index, node in numbered(self.problem.nodes)
         }
-        self._queue: list[int] = []
-        self._ways: dict[str, Callable[[], Sequence[int]]] = {
+        self._queue: list[NodeIndex] = []
+        self._ways: dict[str, Callable[[], Sequence[NodeIndex]]] = {
             "in turn": self._nodes_in_turn,
             "for a waiting block": self._nodes_for_waiting,
         }
@@ -172,7 +173,7 @@ class NeighbourhoodSelection:
         way = ways[
             int(self.random.choice(len(ways), p=weights / weights.sum()))
         ]
-        nodes: list[int] = []
+        nodes: list[NodeIndex] = []
         blocks: dict[int, None] = {}
         reserved: set[Hashable] = set()
         for node in self._ways[way]():
@@ -217,7 +218,7 @@ class NeighbourhoodSelection:
             for demand in self.bonds.blocks[block]
         )
 
-    def _serving_nodes(self) -> list[int]:
+    def _serving_nodes(self) -> list[NodeIndex]:
         """The nodes that could serve any of the demands."""
         samples = {
             self.capabilities.shape(demand): demand
@@ -226,7 +227,7 @@ class NeighbourhoodSelection:
         }
         return [
             node
-            for node in range(len(self.problem.nodes))
+            for node in indices(self.problem.nodes)
             if any(
                 self.capabilities.could_serve(node, demand)
                 for demand in samples.values()
@@ -236,7 +237,7 @@ class NeighbourhoodSelection:
     def _number_of_demands(self, blocks: Iterable[int]) -> int:
         return sum(len(self.bonds.blocks[block]) for block in blocks)
 
-    def _of_node(self, node: int) -> set[Hashable]:
+    def _of_node(self, node: NodeIndex) -> set[Hashable]:
         """What a neighbourhood with a node reserves."""
         return {
             ("node", node),
@@ -270,7 +271,7 @@ class NeighbourhoodSelection:
         ]
 
     def _some_waiting(
-        self, nodes: Sequence[int], busy: Set[Hashable], size: int
+        self, nodes: Sequence[NodeIndex], busy: Set[Hashable], size: int
     ) -> list[int]:
         """Draw blocks that wait and that one of the nodes could serve.
 
@@ -303,7 +304,7 @@ class NeighbourhoodSelection:
         return list(chosen)
 
     def _could_go(
-        self, block: int, nodes: Set[int], types: Sequence[int]
+        self, block: int, nodes: Set[NodeIndex], types: Sequence[NodeIndex]
     ) -> bool:
         """Return whether any of a block's demands could stand on any of the nodes, with one node of each type."""
         return any(
@@ -320,7 +321,7 @@ class NeighbourhoodSelection:
 
     # Ways to choose nodes: each gives out more than are needed.
 
-    def _nodes_in_turn(self) -> Sequence[int]:
+    def _nodes_in_turn(self) -> Sequence[NodeIndex]:
         """Nodes in an order at random, each first once before any is again; those that are alike come together."""
         if not self._queue:
             self._queue = self._shuffled(self._nodes)
@@ -340,7 +341,7 @@ class NeighbourhoodSelection:
             *self._shuffled(different),
         ]
 
-    def _nodes_for_waiting(self) -> Sequence[int]:
+    def _nodes_for_waiting(self) -> Sequence[NodeIndex]:
         """Nodes that could serve somebody who waits, in one domain if that is asked for."""
         if not self._waiting:
             return self._nodes_in_turn()
@@ -358,8 +359,8 @@ class NeighbourhoodSelection:
         return self._shuffled(nodes)
 
     def _of_one_domain(
-        self, rule: OneDomain, nodes: Sequence[int]
-    ) -> list[int]:
+        self, rule: OneDomain, nodes: Sequence[NodeIndex]
+    ) -> list[NodeIndex]:
         """Those of the nodes that are in a domain, which is drawn."""
         names = [self.problem.nodes[node].name for node in nodes]
         domains = grouped(
@@ -371,7 +372,7 @@ class NeighbourhoodSelection:
             return []
         return list(domains.values())[int(self.random.integers(len(domains)))]
 
-    def _shuffled(self, nodes: Sequence[int]) -> list[int]:
+    def _shuffled(self, nodes: Sequence[NodeIndex]) -> list[NodeIndex]:
         return [
             nodes[index]
             for index in self.random.permutation(len(nodes)).tolist()

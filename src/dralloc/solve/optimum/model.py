@@ -40,6 +40,7 @@ from dralloc.problem import (
     Constraint,
     Device,
     DeviceIndex,
+    NodeIndex,
     Problem,
 )
 from dralloc.problem.grouping import grouped
@@ -70,7 +71,7 @@ class InterchangeableDevices(NamedTuple):
     """Devices that the same choices can use, the nodes of those, and the choices by number (see `_every_choice`)."""
 
     devices: tuple[DeviceIndex, ...]
-    nodes: tuple[int, ...]
+    nodes: tuple[NodeIndex, ...]
     users: tuple[int, ...]
 
 
@@ -105,7 +106,7 @@ def interchangeable_devices(
     """
     told_apart = _told_apart(problem, sites, stop)
     users: dict[DeviceIndex, list[int]] = defaultdict(list)
-    nodes: list[int] = []
+    nodes: list[NodeIndex] = []
     for number, (demand, site, choice) in enumerate(
         stop.each(_every_choice(sites))
     ):
@@ -189,7 +190,7 @@ class Take:
     view: Device
     charge: Charge
     admin: bool
-    nodes: tuple[int, ...]
+    nodes: tuple[NodeIndex, ...]
     literal: Literal
 
 
@@ -210,7 +211,7 @@ class Serving:
     """
 
     demand: int
-    node: int
+    node: NodeIndex
     choice: ServingChoice
     gate: Literal
     literal: Literal
@@ -256,12 +257,14 @@ class Variables:
 
     stop: Stop
     miss: dict[int, Literal] = field(default_factory=dict)
-    on: dict[tuple[int, int], Literal] = field(default_factory=dict)
+    on: dict[tuple[int, NodeIndex], Literal] = field(default_factory=dict)
     servings: dict[tuple[int, int], tuple[tuple[Serving, ...], ...]] = field(
         default_factory=dict
     )
     device_groups: list[DeviceGroup] = field(default_factory=list)
-    homes: dict[tuple[int, int, int], Literal] = field(default_factory=dict)
+    homes: dict[tuple[int, int, NodeIndex], Literal] = field(
+        default_factory=dict
+    )
     shared: dict[int, tuple[int, ...]] = field(default_factory=dict)
     opened: dict[int, Literal] = field(default_factory=dict)
     in_force: dict[DeviceIndex, Literal] = field(default_factory=dict)
@@ -381,7 +384,7 @@ class _Creator:
     def _serving(
         self,
         demand: int,
-        node: int,
+        node: NodeIndex,
         choice: ServingChoice,
         gate: Literal,
         *,
@@ -413,7 +416,7 @@ class _Creator:
 
     def _takes(
         self,
-        node: int,
+        node: NodeIndex,
         choice: ServingChoice,
         literal: Literal,
         where: tuple[object, ...],

@@ -37,7 +37,7 @@ from dralloc.objects.choices import Options
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.user_rules import Budget
-from dralloc.problem import Charge, Demand, DeviceIndex, Problem
+from dralloc.problem import Charge, Demand, DeviceIndex, NodeIndex, Problem
 from dralloc.problem.grouping import grouped
 from dralloc.problem.inter_pod import InterPodRule
 from dralloc.problem.ledger import Ledger
@@ -125,7 +125,7 @@ class Incumbent:
             for placement in withdrawn:
                 self.enter(placement)
 
-    def on_node(self, node: int) -> Sequence[int]:
+    def on_node(self, node: NodeIndex) -> Sequence[int]:
         """The demands that are placed on a node."""
         return tuple(self._on_node[node])
 
@@ -203,7 +203,7 @@ class Bonds:
         self._problem = problem
         self._allowed: dict[int, frozenset[int]] = {}
 
-    def candidates(self, demand: int, nodes: Set[int]) -> Set[int]:
+    def candidates(self, demand: int, nodes: Set[NodeIndex]) -> Set[NodeIndex]:
         """Those of the nodes that the demand may go to."""
         allowed = self._problem.demands[demand].nodes
         if allowed is None:
@@ -263,7 +263,7 @@ def neighbourhood(
     incumbent: Incumbent,
     bonds: Bonds,
     blocks: Iterable[int],
-    nodes: Collection[int],
+    nodes: Collection[NodeIndex],
 ) -> Neighbourhood:
     """Free some blocks, for some nodes and those where the blocks' demands are now.
 
@@ -357,7 +357,7 @@ def _bystanders(
 
 
 def _standing_by(
-    demand: Demand, node: int, rules: Collection[InterPodRule]
+    demand: Demand, node: NodeIndex, rules: Collection[InterPodRule]
 ) -> Demand:
     """A demand that holds what it holds, stays where it is, and still has its roles in these rules."""
     roles = tuple(role for role in demand.roles if role.rule in rules)

@@ -26,7 +26,7 @@ from ortools.sat.python import cp_model
 from dralloc.objects.choices import Goal
 from dralloc.objects.errors import ModelError
 from dralloc.objects.user_rules import Budget
-from dralloc.problem import Problem
+from dralloc.problem import NodeIndex, Problem
 from dralloc.problem.grouping import grouped
 from dralloc.problem.solution import (
     Placement,
@@ -276,9 +276,9 @@ def node_terms(model: Model) -> list[Term]:
     return [(literal, 1) for literal in used_nodes(model).values()]
 
 
-def used_nodes(model: Model) -> dict[int, Literal]:
+def used_nodes(model: Model) -> dict[NodeIndex, Literal]:
     """By node whether it is used, with its own devices and counters drawn from only if it is."""
-    used: dict[int, Literal] = {}
+    used: dict[NodeIndex, Literal] = {}
     for (_, node), on in model.variables.on.items():
         if node not in used:
             used[node] = model.cp.new_bool_var(
@@ -305,9 +305,9 @@ def used_nodes(model: Model) -> dict[int, Literal]:
     return used
 
 
-def _touched_nodes(model: Model) -> dict[int, set[int]]:
+def _touched_nodes(model: Model) -> dict[int, set[NodeIndex]]:
     """By index of a literal: the nodes on which it takes something."""
-    nodes: dict[int, set[int]] = defaultdict(set)
+    nodes: dict[int, set[NodeIndex]] = defaultdict(set)
     for take in model.variables.takes():
         opened = model.variables.opened.get(take.view.slot)
         for literal in (take.literal, opened):

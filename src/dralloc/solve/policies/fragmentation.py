@@ -32,8 +32,11 @@ from dralloc.problem import (
     Device,
     DeviceIndex,
     Node,
+    NodeIndex,
     PoolState,
     Problem,
+    indices,
+    numbered,
 )
 from dralloc.problem.equivalence import device_traits
 from dralloc.solve.first_fit.candidates import (
@@ -104,7 +107,7 @@ class NodeComponents:
                 self._representatives[key] = alternative.index
         self._by_request: dict[Hashable, tuple[int, ...]] = {}
 
-    def on(self, node: int) -> tuple[NodeComponent, ...]:
+    def on(self, node: NodeIndex) -> tuple[NodeComponent, ...]:
         """The components of a node."""
         owners: dict[Hashable, list[DeviceIndex]] = {}
         for device in self._problem.nodes[node].devices():
@@ -246,9 +249,7 @@ class ComponentStates:
         self._problem = problem
         self._ledger = ledger
         take_apart = NodeComponents(problem).on
-        self.components = [
-            take_apart(node) for node in range(len(problem.nodes))
-        ]
+        self.components = [take_apart(node) for node in indices(problem.nodes)]
         self._pools = [_unusable_pools(node) for node in problem.nodes]
         self._numbers: dict[Hashable, int] = {}
         self._ordered: dict[int, list[tuple[int, NodeComponent]]] = {}
@@ -257,7 +258,7 @@ class ComponentStates:
         """By the number of a component's state: the part of the component that is left."""
         self._nodes: dict[Hashable, int] = {}
 
-    def of_node(self, node: int) -> int:
+    def of_node(self, node: NodeIndex) -> int:
         """The number of the state in which a node is."""
         self._ordered.pop(node, None)
         components = sorted(state for state, _ in self.ordered(node))
@@ -265,7 +266,7 @@ class ComponentStates:
             (self._pools[node], *components), len(self._nodes)
         )
 
-    def ordered(self, node: int) -> Sequence[tuple[int, NodeComponent]]:
+    def ordered(self, node: NodeIndex) -> Sequence[tuple[int, NodeComponent]]:
         """The components of a node with their states when `of_node` was asked last; those with the least left first."""
         if node not in self._ordered:
             self._ordered[node] = [
@@ -282,7 +283,7 @@ class ComponentStates:
         return self.left[state], self._keys[state]
 
     def after(
-        self, node: int, devices: Collection[DeviceIndex]
+        self, node: NodeIndex, devices: Collection[DeviceIndex]
     ) -> Sequence[tuple[int, NodeComponent]]:
         """The components of a node with their states, with some devices taken since it was ordered."""
         if self._problem.several_versions:
@@ -362,17 +363,19 @@ class Census:
         self._problem = problem
         self._states = states
         self._of: list[int] = []
-        self._members: dict[int, list[int]] = defaultdict(list)
+        self._members: dict[int, list[NodeIndex]] = defaultdict(list)
         self.arrivals: list[int] = []
-        self._seeing: dict[int, list[int]] = defaultdict(list)
-        for number, node in enumerate(problem.nodes):
+        self._seeing: dict[int, list[NodeIndex]] = defaultdict(list)
+        for number, node in numbered(problem.nodes):
             for group in {
                 problem.devices[device].group for device in node.devices()
             }:
                 self._seeing[group].append(number)
             self._of.append(self._enter(number))
 
-    def first(self, state: int, allowed: Container[int] | None) -> int | None:
+    def first(
+        self, state: int, allowed: Container[int] | None
+    ) -> NodeIndex | None:
         """The first node in a state, of all or of those that are allowed."""
         members = self._members[state]
         if allowed is None:
@@ -386,7 +389,7 @@ class Census:
         affected = list(devices)
         for slot in slots & problem.several_versions:
             affected += problem.versions[slot]
-        nodes: set[int] = set()
+        nodes: set[NodeIndex] = set()
         for group in {problem.devices[device].group for device in affected}:
             nodes.update(self._seeing[group])
         for node in sorted(nodes):
@@ -395,7 +398,7 @@ class Census:
             del members[bisect_left(members, node)]
             self._of[node] = self._enter(node)
 
-    def _enter(self, node: int) -> int:
+    def _enter(self, node: NodeIndex) -> int:
         state = self._states.of_node(node)
         insort(self._members[state], node)
         self.arrivals.append(state)
@@ -496,7 +499,7 @@ class ComponentOffers:
 
         return counts_now
 
-    def could_serve(self, claims: Sequence[Claim], node: int) -> bool:
+    def could_serve(self, claims: Sequence[Claim], node: NodeIndex) -> bool:
         """Whether a node could serve each request by itself: if not, it cannot serve the claims."""
         components = self._states.ordered(node)
 
@@ -513,7 +516,9 @@ class ComponentOffers:
                     return False
         return True
 
-    def candidates(self, claims: Sequence[Claim], node: int) -> NodeCandidates:
+    def candidates(
+        self, claims: Sequence[Claim], node: NodeIndex
+    ) -> NodeCandidates:
         """The node as the claims see it, without devices on which a selector fails: those with the least left first."""
         devices: list[DeviceIndex] = []
         for _, component in self._states.ordered(node):
@@ -631,7 +636,7 @@ class ExpectedFragmentation:
         self._offered: dict[int, tuple[Integers, Integers]] = {}
         self._known: dict[tuple[int, ...], int] = {}
 
-    def of(self, node: int, devices: Collection[DeviceIndex] = ()) -> int:
+    def of(self, node: NodeIndex, devices: Collection[DeviceIndex] = ()) -> int:
         """The expected fragmentation of a node, after some devices were taken there.
 
         Returns
@@ -645,7 +650,7 @@ class ExpectedFragmentation:
             self._known[key] = self._measure(components)
         return self._known[key]
 
-    def parts(self, node: int) -> NodeParts | None:
+    def parts(self, node: NodeIndex) -> NodeParts | None:
         """Return what is left of a node for each class; None if it has no devices, or if nobody asks for any."""
         return self._parts(self._states.after(node, ()))
 

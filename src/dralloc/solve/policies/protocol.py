@@ -19,7 +19,15 @@ from typing import Protocol, runtime_checkable
 from dralloc.objects.errors import DrallocError, FatalError, NodeError
 from dralloc.objects.names import ClaimKey, DeviceID
 from dralloc.objects.quantity import NANOS
-from dralloc.problem import Charge, Claim, Demand, Device, Problem
+from dralloc.problem import (
+    Charge,
+    Claim,
+    Demand,
+    Device,
+    NodeIndex,
+    Problem,
+    numbered,
+)
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.node_claims import node_resource
 from dralloc.problem.solution import Placement
@@ -124,7 +132,7 @@ class OfferedNode:
 
     def __init__(
         self,
-        number: int,
+        number: NodeIndex,
         ledger: Ledger,
         devices: tuple[DeviceID, ...],
         pods: tuple[ClaimKey, ...] = (),
@@ -286,8 +294,8 @@ class AskingRun(PlainRun):
         self._claim_classes = ClaimClasses(self._problem)
         self._known: _KnownOffers = {}
         self._changes: dict[int, int] = defaultdict(int)
-        self._sharing: dict[int, list[int]] = defaultdict(list)
-        for number, node in enumerate(problem.nodes):
+        self._sharing: dict[int, list[NodeIndex]] = defaultdict(list)
+        for number, node in numbered(problem.nodes):
             for group in {
                 problem.devices[device].group for device in node.devices()
             }:
@@ -323,7 +331,9 @@ class AskingRun(PlainRun):
         )
         self._settle(number, chosen, claims, granted)
 
-    def _choice(self, number: int, offers: Sequence[OfferedNode]) -> int | None:
+    def _choice(
+        self, number: int, offers: Sequence[OfferedNode]
+    ) -> NodeIndex | None:
         """The node that the policy chooses; None if it wants none of them."""
         pod = WaitingPod.of(number, self._problem.demands[number])
         chosen = self._policy(pod, offers)
@@ -336,7 +346,7 @@ class AskingRun(PlainRun):
             )
         return chosen.number
 
-    def _offered(self, node: int, grants: Found) -> OfferedNode:
+    def _offered(self, node: NodeIndex, grants: Found) -> OfferedNode:
         devices: list[DeviceID] = []
         for claim_grants in grants:
             for grant in claim_grants:
@@ -349,7 +359,7 @@ class AskingRun(PlainRun):
         )
 
     def _offer(
-        self, number: int, claims: Sequence[Claim], node: int
+        self, number: int, claims: Sequence[Claim], node: NodeIndex
     ) -> Found | None:
         """Return what the claims would get on a node; nothing is taken."""
         claim_class = (
@@ -371,7 +381,9 @@ class AskingRun(PlainRun):
             self._known[claim_class, node] = self._changes[node], grants
         return grants
 
-    def _attempt(self, claims: Sequence[Claim], node: int) -> Found | None:
+    def _attempt(
+        self, claims: Sequence[Claim], node: NodeIndex
+    ) -> Found | None:
         candidates = self._index.on(claims, node)
         search = PrunedSearch(
             self._problem, self._ledger, claims, candidates, DEAD_ENDS
@@ -379,7 +391,11 @@ class AskingRun(PlainRun):
         return self._run(search)
 
     def _settle(
-        self, number: int, node: int, claims: Sequence[Claim], grants: Found
+        self,
+        number: int,
+        node: NodeIndex,
+        claims: Sequence[Claim],
+        grants: Found,
     ) -> None:
         super()._settle(number, node, claims, grants)
         self._pods[node].append(self._problem.demands[number].key)

@@ -31,6 +31,7 @@ from dralloc.problem import (
     Claim,
     Demand,
     DeviceIndex,
+    NodeIndex,
     Problem,
     indices,
 )
@@ -295,7 +296,7 @@ def free_totals(problem: Problem, ledger: Ledger) -> Amounts:
 # Scores: a demand goes to the node with the lowest, and to the first of those in search
 # order.
 
-Score = Callable[[Sequence[Claim], int], int | None]
+Score = Callable[[Sequence[Claim], NodeIndex], int | None]
 """How little a node suits claims: the same for nodes in the same state. None if the claims do not fit there."""
 
 
@@ -307,11 +308,11 @@ class ScoringContext:
     ledger: SearchLedger
     states: ComponentStates
     offers: ComponentOffers
-    attempt: Callable[[Sequence[Claim], int], Found | None]
+    attempt: Callable[[Sequence[Claim], NodeIndex], Found | None]
 
     @contextmanager
     def trying(
-        self, claims: Sequence[Claim], node: int
+        self, claims: Sequence[Claim], node: NodeIndex
     ) -> Iterator[frozenset[DeviceIndex] | None]:
         """Take what the claims need on a node, and give it back: the devices; None if they do not fit."""
         grants = self.attempt(claims, node)
@@ -335,7 +336,7 @@ def least_left(context: ScoringContext) -> Score:
     """
     states = context.states
 
-    def free_part(claims: Sequence[Claim], node: int) -> int | None:
+    def free_part(claims: Sequence[Claim], node: NodeIndex) -> int | None:
         if not context.offers.could_serve(claims, node):
             return None
         return sum(states.left[state] for state, _ in states.ordered(node))
@@ -353,7 +354,7 @@ def least_fragmentation(context: ScoringContext) -> Score:
         context.offers, context.states, typical(context.problem)
     )
 
-    def added(claims: Sequence[Claim], node: int) -> int | None:
+    def added(claims: Sequence[Claim], node: NodeIndex) -> int | None:
         if not context.offers.could_serve(claims, node):
             return None
         before = fragmentation.of(node)
@@ -401,12 +402,12 @@ class ScoreQueue:
         self.states.setdefault(score, set()).add(state)
 
     def best(
-        self, first: Callable[[int], int | None]
-    ) -> tuple[int, int] | None:
+        self, first: Callable[[int], NodeIndex | None]
+    ) -> tuple[NodeIndex, int] | None:
         """The first node, and its state, of all with the best score; states without nodes are dropped."""
         while self.scores:
             states = self.states[self.scores[0]]
-            first_nodes: dict[int, int] = {}
+            first_nodes: dict[int, NodeIndex] = {}
             for state in states:
                 node = first(state)
                 if node is not None:
@@ -469,13 +470,13 @@ class ScoredRun(QuickRun):
         number: int,
         claims: Sequence[Claim],
         claim_class: ClaimClass,
-        nodes: Iterable[int],
+        nodes: Iterable[NodeIndex],
     ) -> None:
         """Try one node after the other, the best first, where devices take something of nodes (KEP-5517).
 
         How much they take, and of what, is no part of the state of a node.
         """
-        scored_nodes: list[tuple[int, int]] = []
+        scored_nodes: list[tuple[int, NodeIndex]] = []
         for node in nodes:
             score = self._score(claims, node)
             if score is not None:
@@ -501,7 +502,7 @@ class ScoredRun(QuickRun):
         allowed: Container[int] | None,
     ) -> None:
 
-        def first_in(state: int) -> int | None:
+        def first_in(state: int) -> NodeIndex | None:
             return self._census.first(state, allowed)
 
         self._update(queue, claims, allowed)
@@ -542,7 +543,7 @@ class ScoredRun(QuickRun):
                 queue.enter(state, score)
         queue.seen = len(self._census.arrivals)
 
-    def _try(self, claims: Sequence[Claim], node: int) -> Found | None:
+    def _try(self, claims: Sequence[Claim], node: NodeIndex) -> Found | None:
         claim_class = self._claim_classes.of(claims)
         assert claim_class is not None
         candidates = self._offers.candidates(claims, node)
@@ -552,7 +553,11 @@ class ScoredRun(QuickRun):
             return None
 
     def _settle(
-        self, number: int, node: int, claims: Sequence[Claim], grants: Found
+        self,
+        number: int,
+        node: NodeIndex,
+        claims: Sequence[Claim],
+        grants: Found,
     ) -> None:
         super()._settle(number, node, claims, grants)
         self._census.changed(_devices(grants))

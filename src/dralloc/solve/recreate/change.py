@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Claim, Demand, DeviceIndex, Problem, quorum_of
+from dralloc.problem import (
+    Claim,
+    Demand,
+    DeviceIndex,
+    NodeIndex,
+    Problem,
+    indices,
+    quorum_of,
+)
 from dralloc.problem.grouping import grouped
 from dralloc.problem.inter_pod import InterPodRule, OneDomain
 from dralloc.problem.ledger import Ledger
@@ -334,11 +342,11 @@ class WorkingAnswer(QuickRun):
 
     # Questions.
 
-    def on_node(self, node: int) -> Sequence[int]:
+    def on_node(self, node: NodeIndex) -> Sequence[int]:
         """Return the demands on a node that may leave it."""
         return tuple(self._on_node[node])
 
-    def may_fit(self, number: int, node: int) -> bool:
+    def may_fit(self, number: int, node: NodeIndex) -> bool:
         """Return whether a demand may fit on a node, as far as that is known without a search."""
         if not (
             self._prospects[number].hopeful[node]
@@ -350,7 +358,7 @@ class WorkingAnswer(QuickRun):
         )
 
     def fitting(
-        self, demands: NDArray[np.intp], nodes: Sequence[int]
+        self, demands: NDArray[np.intp], nodes: Sequence[NodeIndex]
     ) -> NDArray[np.intp]:
         """Return those of the demands that may fit on any of the nodes, as far as that is known."""
         fits = np.zeros(len(demands), np.bool_)
@@ -371,7 +379,7 @@ class WorkingAnswer(QuickRun):
         return demands[fits]
 
     def domains(
-        self, unit: MovableUnit, nodes: Sequence[int]
+        self, unit: MovableUnit, nodes: Sequence[NodeIndex]
     ) -> list[NDArray[np.bool_]]:
         """Return the nodes of some domains for a unit: those of these nodes, then any others."""
         if unit.rule is None:
@@ -388,7 +396,9 @@ class WorkingAnswer(QuickRun):
         order = self._random.permutation(len(far)).tolist()
         return [*near, *[far[index] for index in order]][:_DOMAINS_TRIED]
 
-    def _roomy_nodes(self, number: int, inside: NDArray[np.bool_]) -> list[int]:
+    def _roomy_nodes(
+        self, number: int, inside: NDArray[np.bool_]
+    ) -> list[NodeIndex]:
         """Return some nodes where a demand may fit, about those first that have least left of CPU and memory."""
         enough = (
             self._amounts.table >= self._asked[:, number, np.newaxis]
@@ -402,7 +412,7 @@ class WorkingAnswer(QuickRun):
         order = np.argsort(
             free * self._random.uniform(0.8, 1.2, len(nodes)), kind="stable"
         )
-        chosen: list[int] = nodes[order[:_NODES_TRIED]].tolist()
+        chosen: list[NodeIndex] = nodes[order[:_NODES_TRIED]].tolist()
         return chosen
 
     # Changes.
@@ -410,7 +420,7 @@ class WorkingAnswer(QuickRun):
     def enter(
         self,
         unit: MovableUnit,
-        nodes: Sequence[int],
+        nodes: Sequence[NodeIndex],
         *,
         elsewhere: bool,
     ) -> list[int]:
@@ -445,7 +455,7 @@ class WorkingAnswer(QuickRun):
             self.forget({self._leave(member).node for member in entered})
         return []
 
-    def _place_on(self, number: int, nodes: Iterable[int]) -> bool:
+    def _place_on(self, number: int, nodes: Iterable[NodeIndex]) -> bool:
         """Place a demand on the first of some nodes where it fits; False if that is none of them."""
         claims, prospects = self._claims[number], self._prospects[number]
         for node in nodes:
@@ -466,7 +476,7 @@ class WorkingAnswer(QuickRun):
         self,
         claim_class: ClaimClass,  # noqa: ARG002 - nothing is kept for a class
         claims: Sequence[Claim],
-        node: int,
+        node: NodeIndex,
     ) -> NodeCandidates:
         """Return what the node offers, in an order that leaves most to others."""
         candidates = self._index.on(claims, node)
@@ -495,7 +505,7 @@ class WorkingAnswer(QuickRun):
         """Place a demand where it was."""
         self._enter(placement)
 
-    def forget(self, nodes: Iterable[int]) -> None:
+    def forget(self, nodes: Iterable[NodeIndex]) -> None:
         """Forget what was too little on nodes that somebody has left."""
         for node in nodes:
             self._hopeful[:, node] = self._hopeful_at_first[:, node]
@@ -562,7 +572,7 @@ class _Change:
 class _NodeKind:
     """Nodes that are alike, and how often changes there were tried, and were for the better."""
 
-    nodes: Sequence[int]
+    nodes: Sequence[NodeIndex]
     tries: int = 0
     successes: int = 0
 
@@ -603,7 +613,7 @@ class ChangeSearch:
             waits = placed.keys().isdisjoint(unit.members)
             self._waits[list(unit.members)] = waits
         alike = grouped(
-            (_kind(problem, node), node) for node in range(len(problem.nodes))
+            (_kind(problem, node), node) for node in indices(problem.nodes)
         )
         self._kinds: list[_NodeKind] = [
             _NodeKind(nodes) for nodes in alike.values()
@@ -657,13 +667,13 @@ class ChangeSearch:
             )
         ]
 
-    def _some_nodes(self, kind: _NodeKind) -> list[int]:
+    def _some_nodes(self, kind: _NodeKind) -> list[NodeIndex]:
         """Draw some nodes of a kind, between which demands can be exchanged."""
         size = 1 + int(self._random.integers(_MOST_NODES))
         draws = self._random.integers(len(kind.nodes), size=size).tolist()
         return list(dict.fromkeys([kind.nodes[draw] for draw in draws]))
 
-    def _some_on(self, node: int) -> list[int]:
+    def _some_on(self, node: NodeIndex) -> list[int]:
         """Draw some of those who stand on a node."""
         occupants = self.answer.on_node(node)
         if not occupants:
@@ -680,7 +690,7 @@ class ChangeSearch:
 
     def _recreate(
         self,
-        nodes: Sequence[int],
+        nodes: Sequence[NodeIndex],
         leaving: Sequence[MovableUnit],
         placements: Sequence[Placement],
     ) -> list[int]:
@@ -705,7 +715,7 @@ class ChangeSearch:
                 break
         return entered
 
-    def _some_waiting(self, nodes: Sequence[int]) -> list[MovableUnit]:
+    def _some_waiting(self, nodes: Sequence[NodeIndex]) -> list[MovableUnit]:
         """Draw some of those who wait and may fit now."""
         fitting = self.answer.fitting(self._waits.nonzero()[0], nodes)
         chosen: list[int] = self._random.permutation(fitting)[
@@ -771,7 +781,7 @@ def _parts(sizes: Sizes, problem: Problem, demand: int) -> int:
     )
 
 
-def _kind(problem: Problem, node: int) -> Hashable:
+def _kind(problem: Problem, node: NodeIndex) -> Hashable:
     """Return what nodes have in common that offer the same numbers of devices by driver."""
     drivers = [
         problem.devices[device].id.driver

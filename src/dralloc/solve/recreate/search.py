@@ -25,7 +25,7 @@ from networkx.utils import UnionFind
 
 from dralloc.objects.choices import MAX_SEED, Backend, Options
 from dralloc.objects.limits import without_garbage_collection
-from dralloc.problem import Demand, Problem
+from dralloc.problem import Demand, NodeIndex, Problem, indices, numbered
 from dralloc.problem.grouping import grouped
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.node_claims import resource_of
@@ -257,13 +257,13 @@ class _Rounds:
             )
         return len(parts), [present[demand] for demand in sorted(present)]
 
-    def _parts(self) -> list[list[int]]:
+    def _parts(self) -> list[list[NodeIndex]]:
         """Deal the nodes out to parts that have about as many each."""
         nodes = len(self._problem.nodes)
         part_count = max(
             min(nodes // _FEW_NODES, _SIDE_BY_SIDE), nodes // _MANY_NODES, 1
         )
-        parts: list[list[int]] = [[] for _ in range(part_count)]
+        parts: list[list[NodeIndex]] = [[] for _ in range(part_count)]
         for turn, group in enumerate(
             self._random.permutation(len(self._groups)).tolist()
         ):
@@ -273,7 +273,7 @@ class _Rounds:
     def _tasks(
         self,
         placements: Sequence[Placement],
-        parts: Sequence[Sequence[int]],
+        parts: Sequence[Sequence[NodeIndex]],
         seconds: float,
     ) -> list[_PartTask]:
         """Cut the parts out, with who may come and go there."""
@@ -317,7 +317,7 @@ class _Rounds:
 
     def _task(
         self,
-        nodes: Sequence[int],
+        nodes: Sequence[NodeIndex],
         members: Sequence[int],
         homes: Mapping[int, Placement],
         ledger: Ledger,
@@ -340,33 +340,35 @@ class _Rounds:
         )
 
 
-def _groups(problem: Problem, units: Iterable[MovableUnit]) -> list[list[int]]:
+def _groups(
+    problem: Problem, units: Iterable[MovableUnit]
+) -> list[list[NodeIndex]]:
     """Return the nodes in groups that have no pool in common, nor a small domain that a gang has to be in."""
     views = Tally(pool.id for node in problem.nodes for pool in node.pools)
     topologies = {
         id(unit.rule.domains): unit.rule.domains for unit in units if unit.rule
     }
     forest: UnionFind[Hashable] = UnionFind()
-    for number, node in enumerate(problem.nodes):
+    for number, node in numbered(problem.nodes):
         common = [
             ("pool", pool.id) for pool in node.pools if views[pool.id] > 1
         ]
         forest.union(("node", number), *common)
     for topology, domains in topologies.items():
         sizes = Tally(domains.values())
-        for number, node in enumerate(problem.nodes):
+        for number, node in numbered(problem.nodes):
             domain = domains.get(node.name)
             if domain is not None and sizes[domain] < _FEW_NODES:
                 forest.union(("node", number), ("domain", topology, domain))
     return list(
         grouped(
             (forest["node", number], number)
-            for number in range(len(problem.nodes))
+            for number in indices(problem.nodes)
         ).values()
     )
 
 
-def _inside(demand: Demand, inside: Mapping[int, int]) -> Demand:
+def _inside(demand: Demand, inside: Mapping[NodeIndex, NodeIndex]) -> Demand:
     """Return the demand with the nodes of a part that it may go to, in the part's numbers."""
     if demand.nodes is None:
         return demand

@@ -28,7 +28,14 @@ from dralloc.compile.pods import PodInfo
 from dralloc.objects.api import ResourceClaim
 from dralloc.objects.api.selecting import selector_matches
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Alternative, Charge, Claim, Device, DeviceIndex
+from dralloc.problem import (
+    Alternative,
+    Charge,
+    Claim,
+    Device,
+    DeviceIndex,
+    NodeIndex,
+)
 from dralloc.problem.grouping import grouped
 from dralloc.problem.ledger import Holding
 from dralloc.problem.solution import Grant, Placement
@@ -247,11 +254,13 @@ class Devices(QuickRun):
             self._cluster.claims_of_pods[pod.key]
         )
 
+    def _grants_of(self, key: ClaimKey) -> tuple[Grant, ...]:
+        """Return what a claim has got in the run so far."""
+        return self._allocated[key][1] if key in self._allocated else ()
+
     def granted(self, grants: Found) -> Granted:
         """Return what claims have got in the run so far, or would get."""
-        return lambda key: (
-            grants.get(key) or self._allocated.get(key, (0, ()))[1]
-        )
+        return lambda key: grants.get(key) or self._grants_of(key)
 
     def held(self, claims: Iterable[ResourceClaim]) -> Found:
         """Return what each of the claims has got in the run so far, of those that have."""
@@ -521,7 +530,7 @@ class Devices(QuickRun):
         pod: PodInfo,
         node: NodeInfo,
         nominations: Sequence[Nomination] = (),
-    ) -> tuple[PodInfo, Set[int]]:
+    ) -> tuple[PodInfo, Set[NodeIndex]]:
         """Give the pod's open claims what `find` finds; they fit. It is placed if all that it asks for are devices.
 
         What is kept for pods that are nominated for the node is not given to it. Returns the pod with what its devices
@@ -584,7 +593,7 @@ class Devices(QuickRun):
                 charge = self._charge(alternative, device)
                 self._ledger.take(device, alternative, claim_index, charge)
 
-    def release(self, pod: PodInfo) -> Set[int]:
+    def release(self, pod: PodInfo) -> Set[NodeIndex]:
         """Take back what a pod that was bound got; returns the nodes that `bind` did."""
         bound = self._bound.pop(pod.key)
         for key, user in bound.users:
@@ -607,14 +616,14 @@ class Devices(QuickRun):
             self._reopen(node, before[node] if is_last else _NodeAnswers())
         return seeing
 
-    def _reopen(self, node: int, answers: _NodeAnswers) -> None:
+    def _reopen(self, node: NodeIndex, answers: _NodeAnswers) -> None:
         """Something was released on a node: ask again, but for these answers."""
         self._answers[node] = answers
         self._hope_again(node)
         for offer in self._offers[node].values():
             offer.start_again()
 
-    def _hope_again(self, node: int) -> None:
+    def _hope_again(self, node: NodeIndex) -> None:
         """Something was released: classes may fit that did not before."""
         answers = self._answers[node]
         for claim_class, hopeless in self._hopeless.items():
@@ -622,9 +631,9 @@ class Devices(QuickRun):
                 never_fits = self._never_fits[claim_class][node]
                 hopeless[node] = never_fits or answers.rules_out(claim_class)
 
-    def _seeing(self, placement: Placement) -> Set[int]:
+    def _seeing(self, placement: Placement) -> Set[NodeIndex]:
         """The nodes that can see the devices of a placement."""
-        nodes: set[int] = set()
+        nodes: set[NodeIndex] = set()
         for grants in placement.grants:
             for grant in grants:
                 nodes |= self._nodes_of(grant.device)
@@ -652,7 +661,7 @@ class Devices(QuickRun):
             )
 
     def _search_for(
-        self, claims: Sequence[Claim], claim_class: ClaimClass, node: int
+        self, claims: Sequence[Claim], claim_class: ClaimClass, node: NodeIndex
     ) -> Taken | None:
         offers = self._offers[node]
         if claim_class not in offers:
@@ -665,7 +674,7 @@ class Devices(QuickRun):
     def _plain_search(
         self,
         claims: Sequence[Claim],
-        node: int,
+        node: NodeIndex,
         candidates: NodeCandidates | None,
     ) -> Taken | None:
         leaks = self._leaks_counters
@@ -680,7 +689,7 @@ class Devices(QuickRun):
         return search.run()
 
     def _offer(
-        self, claims: Sequence[Claim], claim_class: ClaimClass, node: int
+        self, claims: Sequence[Claim], claim_class: ClaimClass, node: NodeIndex
     ) -> _Offer:
         """Return what a node offers to a class, whatever is in use."""
         selected = self._selected.on(claims, node)

@@ -28,6 +28,7 @@ from dralloc.compile.pods import PodInfo, PodKinds
 from dralloc.objects.errors import FatalError
 from dralloc.objects.features import minor_version
 from dralloc.objects.names import ClaimKey
+from dralloc.problem import NodeIndex
 from dralloc.problem.solution import Placement, Solution
 from dralloc.solve.first_fit.search import SearchLedger
 from dralloc.solve.scheduler.attempt import (
@@ -281,7 +282,7 @@ class Scheduler:
         self,
         compiled: CompiledCluster,
         profiles: Sequence[Profile],
-        heard_of: Sequence[int] = (),
+        heard_of: Sequence[NodeIndex] = (),
         *,
         release: Release = USUAL,
         remembers: bool = True,
@@ -500,7 +501,7 @@ class Scheduler:
         self._touch(places, node)
         self.snapshot.restore(restored)
 
-    def _touched(self, seeing: Set[int], node: NodeInfo) -> Set[int]:
+    def _touched(self, seeing: Set[NodeIndex], node: NodeInfo) -> Set[int]:
         """The places of a node and of others that see devices that come into use there, or are given back."""
         return {node.place, *[self._places[number] for number in seeing]}
 

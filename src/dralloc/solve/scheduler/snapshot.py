@@ -40,7 +40,7 @@ from dralloc.compile.pods import (
 from dralloc.objects.api import Node, Pod, ResourceClaim
 from dralloc.objects.errors import FatalError
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Demand
+from dralloc.problem import Demand, NodeIndex
 from dralloc.problem.node_claims import footprint_of
 from dralloc.problem.solution import Grant
 
@@ -88,7 +88,11 @@ class NodeInfo:
     """
 
     def __init__(
-        self, node: Node, number: int, place: int, usages: dict[Hashable, int]
+        self,
+        node: Node,
+        number: NodeIndex,
+        place: int,
+        usages: dict[Hashable, int],
     ) -> None:
         self.node = node
         self.number = number
@@ -176,14 +180,16 @@ class NodesAt(Sequence[NodeInfo]):
         return len(self._places)
 
 
-def _by_zones(nodes: Sequence[Node], heard_of: Sequence[int]) -> list[int]:
+def _by_zones(
+    nodes: Sequence[Node], heard_of: Sequence[NodeIndex]
+) -> list[NodeIndex]:
     """Indices of the nodes as the scheduler goes through them: one of each zone in turn, each as it heard of them."""
-    zones: dict[tuple[str, str], list[int]] = {}
+    zones: dict[tuple[str, str], list[NodeIndex]] = {}
     for number in heard_of:
         zones.setdefault(_zone(nodes[number].metadata.labels), []).append(
             number
         )
-    order: list[int] = []
+    order: list[NodeIndex] = []
     for rank in zip_longest(*zones.values()):
         order += [number for number in rank if number is not None]
     return order
@@ -393,7 +399,9 @@ class Snapshot:
     that have them by domain.
     """
 
-    def __init__(self, nodes: Sequence[Node], heard_of: Sequence[int]) -> None:
+    def __init__(
+        self, nodes: Sequence[Node], heard_of: Sequence[NodeIndex]
+    ) -> None:
         order = _by_zones(nodes, heard_of)
         usages: dict[Hashable, int] = {}
         self.nodes = tuple(

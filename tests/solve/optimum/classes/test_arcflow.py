@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ortools.sat.python import cp_model
 
-from dralloc.problem import Charge, DeviceIndex
+from dralloc.problem import Charge, DeviceIndex, NodeIndex
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.classes.bins import Bin
 from dralloc.solve.optimum.classes.flows import (
@@ -32,7 +32,7 @@ def source(
     left: int, sizes: Mapping[int, int], *devices: DeviceIndex
 ) -> FlowSource:
     """Bins of one device each, on a node of the same number; only sizes that fit are sizes of a source."""
-    bins = [Bin(((device,),), (device,)) for device in devices]
+    bins = [Bin(((device,),), (NodeIndex(device),)) for device in devices]
     return FlowSource(
         left,
         {number: size for number, size in sizes.items() if size <= left},

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from crowd_strategies import crowds
 from dralloc.check import check
 from dralloc.objects.choices import Goal
-from dralloc.problem import Problem
+from dralloc.problem import NodeIndex, Problem
 from dralloc.problem.solution import Solution, Status
 from dralloc.solve.optimum import Options, solve
 from dralloc.solve.optimum.candidates import survey
@@ -156,8 +156,8 @@ def test_claims_of_devices_that_several_nodes_can_use_are_left_to_devices() -> (
     builder = ProblemBuilder(2)
     builder.device(None)
     shared = builder.claim(AlternativeSpec())
-    builder.pod(shared, nodes=(0,))
-    builder.pod(shared, nodes=(1,))
+    builder.pod(shared, nodes=(NodeIndex(0),))
+    builder.pod(shared, nodes=(NodeIndex(1),))
     problem = builder.problem()
     assert divide(
         problem, lambda demands: survey(problem, demands)

@@ -9,7 +9,13 @@ from collections.abc import Callable
 
 import pytest
 
-from dralloc.problem import Constraint, ConstraintKind, Problem, Usage
+from dralloc.problem import (
+    Constraint,
+    ConstraintKind,
+    NodeIndex,
+    Problem,
+    Usage,
+)
 from dralloc.solve.optimum.classes.bins import (
     BinClass,
     BinClassifier,
@@ -196,7 +202,7 @@ def test_nodes_are_told_apart_by_whose_candidates_they_are() -> None:
     for node in range(3):
         builder.device(node)
     builder.pod(builder.claim(ANY))
-    builder.pod(builder.claim(ANY), nodes=(0, 2))
+    builder.pod(builder.claim(ANY), nodes=(NodeIndex(0), NodeIndex(2)))
     found = {
         tuple(node for each in one.bins for node in each.nodes)
         for one in bin_classes(builder.problem())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dralloc.problem import Problem
+from dralloc.problem import NodeIndex, Problem
 from dralloc.problem.node_claims import (
     NodeStock,
     node_resource,
@@ -27,7 +27,9 @@ def daemons(weights: tuple[int, ...], places: int = 1) -> Problem:
     for node, weight in enumerate(weights):
         builder.device(node)
         builder.pod(
-            builder.claim(AlternativeSpec()), weight=weight, nodes=(node,)
+            builder.claim(AlternativeSpec()),
+            weight=weight,
+            nodes=(NodeIndex(node),),
         )
     builder.pod(builder.claim(AlternativeSpec()), weight=2)
     asked = {number: {PODS: 1} for number in range(len(weights) + 1)}
@@ -73,10 +75,10 @@ def test_on_one_node_tickets_make_no_difference() -> None:
 def test_who_takes_more_of_a_node_is_told_from_who_is_bound_to_it() -> None:
     """Pods that take one place and are bound to their nodes, beside pods that take two: there is room for all."""
     builder = ProblemBuilder(2)
-    for node in range(2):
+    for node in map(NodeIndex, range(2)):
         builder.device(node)
         builder.device(node)
-        builder.pod(builder.claim(AlternativeSpec()), nodes=(node,))
+        builder.pod(builder.claim(AlternativeSpec()), nodes=(NodeIndex(node),))
         builder.pod(builder.claim(AlternativeSpec()))
     asked = {
         number: {PODS: 2 if demand.nodes is None else 1}
@@ -97,5 +99,5 @@ def test_who_shares_a_claim_with_others_is_at_home_wherever_they_are() -> None:
     builder.device()
     shared = builder.claim(AlternativeSpec())
     builder.pod(shared)
-    builder.pod(shared, nodes=(0,))
+    builder.pod(shared, nodes=(NodeIndex(0),))
     assert placed(solve(builder.problem())) == [0, 1]

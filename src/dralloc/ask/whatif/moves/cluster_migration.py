@@ -28,13 +28,24 @@ from dralloc.ask.whatif.moves.migration import (
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.compile.compiler.extended import extended_claims
 from dralloc.compile.compiler.gangs import Topology
+from dralloc.objects.api import Node as ApiNode
 from dralloc.objects.api import Pod, ResourceClaim
 from dralloc.objects.api.selecting import names_of, selector_matches
 from dralloc.objects.choices import Choices, Mode
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import Finding
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Charge, Claim, Demand, DeviceIndex, Problem
+from dralloc.problem import (
+    Charge,
+    Claim,
+    Demand,
+    DeviceIndex,
+    NodeIndex,
+    Numbered,
+    Problem,
+    indices,
+    numbered,
+)
 from dralloc.problem.ledger import Holding
 
 __all__ = ["ClaimGroup", "ClaimUsers", "ClusterMigration", "devices_seen"]
@@ -62,13 +73,14 @@ class ClaimUsers:
 
     def __init__(self, cluster: Cluster, nodes: Sequence[str] = ()) -> None:
         self.cluster = cluster
-        self.nodes = tuple(
+        self.nodes: Numbered[NodeIndex, ApiNode] = tuple(
             node
             for node in cluster.nodes
             if not nodes or node.metadata.name in nodes
         )
         self.by_name = {
-            node.metadata.name: number for number, node in enumerate(self.nodes)
+            node.metadata.name: NodeIndex(number)
+            for number, node in enumerate(self.nodes)
         }
         extended: dict[ClaimKey, list[ClaimKey]] = defaultdict(list)
         for owner, claim in extended_claims(cluster.claims):
@@ -131,12 +143,12 @@ class ClaimUsers:
             raise KeyError(key)
         return allocated_claim
 
-    def reach(self, key: ClaimKey) -> tuple[int, ...]:
+    def reach(self, key: ClaimKey) -> tuple[NodeIndex, ...]:
         """The nodes, by index, from which an allocated claim can be used."""
         allocation = self.claim(key).status.allocation
         selector = allocation.node_selector if allocation is not None else None
         if selector is None:
-            return tuple(range(len(self.nodes)))
+            return tuple(indices(self.nodes))
         names = names_of(selector)
         named = (
             self.by_name.values()
@@ -151,7 +163,7 @@ class ClaimUsers:
             if selector_matches(selector, self.nodes[number])
         )
 
-    def home(self, key: ClaimKey) -> tuple[int, ...]:
+    def home(self, key: ClaimKey) -> tuple[NodeIndex, ...]:
         """The nodes where an allocated claim is used: those of its pods, or else those from which it can be."""
         bound = [
             self.by_name.get(pod.spec.node_name or "")
@@ -175,7 +187,7 @@ class ClaimUsers:
 
 
 def devices_seen(
-    problem: Problem, node: int, holdings: Iterable[Holding]
+    problem: Problem, node: NodeIndex, holdings: Iterable[Holding]
 ) -> tuple[DeviceIndex, ...]:
     """Return what is held, as a node sees it if it does."""
     offered = {
@@ -231,7 +243,7 @@ class ClusterMigration:
         # Their pods may tolerate the taint of a cordoned node, but this is about leaving it.
         outside = {
             number
-            for number, node in enumerate(compiled.problem.nodes)
+            for number, node in numbered(compiled.problem.nodes)
             if node.name in self.cordoned
         }
         demands = (
@@ -393,7 +405,10 @@ class ClusterMigration:
             self.compiled.problem,
         )
         for key in self._moving:
-            holdings, homes = held.get(key, ()), self.users.home(key) or (0,)
+            holdings, homes = (
+                held.get(key, ()),
+                self.users.home(key) or (NodeIndex(0),),
+            )
             for home in homes:
                 devices = devices_seen(problem, home, holdings)
                 if set(problem.nodes[home].devices()).issuperset(devices):
@@ -421,7 +436,7 @@ class ClusterMigration:
                     _node_key(key), home, tuple(holdings), devices, demand.roles
                 )
 
-    def _taken(self, claim: Claim, node: int) -> Holding:
+    def _taken(self, claim: Claim, node: NodeIndex) -> Holding:
         """Return what the synthetic claim of a pod holds on a node."""
         problem = self.compiled.whole
         [alternative] = claim.alternatives()
@@ -511,7 +526,7 @@ def _node_key(pod: ClaimKey) -> ClaimKey:
 
 
 def _leaving_out(
-    nodes: Collection[int], demand: Demand, problem: Problem
+    nodes: Collection[NodeIndex], demand: Demand, problem: Problem
 ) -> Demand:
     """The demand, but not for some nodes, even if its pod tolerates that they are cordoned."""
     if not nodes:
@@ -527,8 +542,8 @@ def _leaving_out(
 
 
 def _common(
-    nodes: tuple[int, ...] | None, reach: tuple[int, ...] | None
-) -> tuple[int, ...] | None:
+    nodes: tuple[NodeIndex, ...] | None, reach: tuple[NodeIndex, ...] | None
+) -> tuple[NodeIndex, ...] | None:
     """The nodes that are in both, in the order of the first; None stands for all."""
     if nodes is None or reach is None:
         return reach if nodes is None else nodes

@@ -31,6 +31,7 @@ from dralloc.problem import (
     Demand,
     DeviceIndex,
     Eligibility,
+    NodeIndex,
     Problem,
     Request,
 )
@@ -214,7 +215,7 @@ class MovableClaim:
     """
 
     key: ClaimKey
-    home: int
+    home: NodeIndex
     holdings: tuple[Holding, ...]
     devices: tuple[DeviceIndex, ...]
     roles: tuple[Role, ...] = ()
@@ -533,7 +534,7 @@ def broken(
             for demand in demands
         ],
     )
-    device_at = places(part.devices)
+    device_at, node_at = places(part.devices), places(part.nodes)
     in_part = []
     for placement in placements:
         grants = []
@@ -543,6 +544,6 @@ def broken(
                 for grant in of_claim
             )
             grants.append(tuple(moved))
-        node = nodes.index(placement.node)
+        node = node_at[placement.node]
         in_part.append(Placement(placement.demand, node, tuple(grants)))
     return violations(part.problem, Solution(tuple(in_part)))

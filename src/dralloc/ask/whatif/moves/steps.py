@@ -23,7 +23,7 @@ from dralloc.ask.whatif.moves.migration import (
 )
 from dralloc.check import check, violations
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Demand, DeviceIndex, Problem
+from dralloc.problem import Demand, DeviceIndex, NodeIndex, Problem
 from dralloc.problem.ledger import Holding
 from dralloc.problem.solution import Placement, Solution, holdings_of
 
@@ -236,7 +236,7 @@ class MigrationStep:
 
 def gains(
     demands: Iterable[Demand], placements: Iterable[Placement]
-) -> Iterator[tuple[ClaimKey, int, tuple[DeviceIndex, ...]]]:
+) -> Iterator[tuple[ClaimKey, NodeIndex, tuple[DeviceIndex, ...]]]:
     """Yield what each claim of some demands gets, in order: its key, the node and the devices by index."""
     for demand, placement in zip(demands, placements, strict=True):
         for claim, grants in zip(demand.claims, placement.grants, strict=True):

@@ -34,7 +34,13 @@ from itertools import chain
 from math import gcd
 from typing import NamedTuple, assert_never
 
-from dralloc.problem import ConstraintKind, DeviceIndex, Problem, indices
+from dralloc.problem import (
+    ConstraintKind,
+    DeviceIndex,
+    NodeIndex,
+    Problem,
+    indices,
+)
 from dralloc.problem.equivalence import Recurrence
 from dralloc.problem.grouping import grouped
 from dralloc.problem.supply import Scalar
@@ -65,7 +71,7 @@ class Bin(NamedTuple):
     """The devices of a bin by unit, in search order, and the nodes that reach any of them."""
 
     units: tuple[tuple[DeviceIndex, ...], ...]
-    nodes: tuple[int, ...]
+    nodes: tuple[NodeIndex, ...]
 
     @property
     def devices(self) -> list[DeviceIndex]:
@@ -86,7 +92,7 @@ def find_bins(
     bins = []
     for devices in sets.groups(stop.hundreds(usable.order)):
         devices_by_unit = tuple(map(tuple, units.groups(devices)))
-        nodes: dict[int, None] = {}
+        nodes: dict[NodeIndex, None] = {}
         for unit in devices_by_unit:
             for device in unit:
                 nodes.update(dict.fromkeys(usable.nodes_of[device]))
@@ -145,7 +151,7 @@ def _join_units(
     for profile in usable.profiles:
         profile_types = [item_type for item_type, _ in profile]
         types_of_profile.append([t for t in profile_types if t in joint_types])
-    by_node: dict[int, dict[int, list[DeviceIndex]]] = defaultdict(
+    by_node: dict[NodeIndex, dict[int, list[DeviceIndex]]] = defaultdict(
         lambda: defaultdict(list)
     )
     for device in stop.hundreds(usable.order):
@@ -319,7 +325,7 @@ class BinClassifier:
         return self.classes[key]
 
     def _reach(
-        self, devices: Sequence[DeviceIndex], node: int
+        self, devices: Sequence[DeviceIndex], node: NodeIndex
     ) -> tuple[int, ...]:
         nodes_of = self.usable.nodes_of
         return tuple(

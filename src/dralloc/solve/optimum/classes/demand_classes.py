@@ -12,7 +12,14 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from dralloc.objects.errors import AllocationError
-from dralloc.problem import Charge, ConstraintKind, DeviceIndex, Problem
+from dralloc.problem import (
+    Charge,
+    ConstraintKind,
+    DeviceIndex,
+    NodeIndex,
+    Problem,
+    numbered,
+)
 from dralloc.problem.indices import IndexT
 from dralloc.problem.inter_pod import Domains
 from dralloc.problem.ledger import Ledger
@@ -318,7 +325,7 @@ class UsableDevices:
     profiles: Listed[Profile] = field(default_factory=Listed)
     profile_of: list[int] = field(default_factory=list)
     charged: list[tuple[int, ...]] = field(default_factory=list)
-    nodes_of: list[tuple[int, ...]] = field(default_factory=list)
+    nodes_of: list[tuple[NodeIndex, ...]] = field(default_factory=list)
     order: list[DeviceIndex] = field(default_factory=list)
     failures: dict[str, AllocationError] = field(default_factory=dict)
 
@@ -381,7 +388,7 @@ class _UsabilityCheck:
     def _seen(self) -> list[DeviceIndex]:
         """Every device that some node reaches, in search order; enters the nodes that reach it."""
         nodes_of, seen = self.usable.nodes_of, []
-        for node, view in enumerate(self.problem.nodes):
+        for node, view in numbered(self.problem.nodes):
             # One tuple for all devices of a node: there may be a million of them.
             node_alone = (node,)
             for device in view.devices():

@@ -28,6 +28,7 @@ from dralloc.problem import (
     ConstraintKind,
     Demand,
     DeviceIndex,
+    NodeIndex,
     PoolState,
     Problem,
     Request,
@@ -447,7 +448,7 @@ class EveryDevice:
         }
 
     def _count(
-        self, alternative: int, attributes: frozenset[str], node: int
+        self, alternative: int, attributes: frozenset[str], node: NodeIndex
     ) -> int | None:
         """Return how many devices are all on a node; 0 if they cannot be had, None if that depends on others."""
         eligibility = self.problem.eligibility

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, assert_never
 
 from ortools.sat.python import cp_model
 
-from dralloc.problem import ConstraintKind, DeviceIndex
+from dralloc.problem import ConstraintKind, DeviceIndex, NodeIndex
 from dralloc.problem.grouping import grouped, summed
 from dralloc.solve.optimum.classes.bins import Bin, BinClass, UnitView
 from dralloc.solve.optimum.classes.demand_classes import (
@@ -560,7 +560,7 @@ class Served(NamedTuple):
     """A requirement served on a node, with the devices for each item group."""
 
     devices: tuple[tuple[DeviceIndex, ...], ...]
-    node: int
+    node: NodeIndex
 
 
 class Supply(Protocol):

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dralloc.problem import DeviceIndex, Problem
+from dralloc.problem import DeviceIndex, NodeIndex, Problem
 from dralloc.problem.solution import Placement
 from dralloc.solve.optimum.classes.count_model import placements_of
 from dralloc.solve.optimum.classes.demand_classes import Listed
@@ -537,7 +537,7 @@ class _PlacedOption(NamedTuple):
     """An option that is served: what it costs by tier first, to keep the best; then where."""
 
     costs: tuple[int, ...]
-    node: int
+    node: NodeIndex
     place: int
     option: int
     served: Served
@@ -620,7 +620,7 @@ def _servings(
         yield _PlacedOption(costs[option], node, place, option, served)
 
 
-def _first_node(bin_instance: BinInstance, node_set: int) -> int:
+def _first_node(bin_instance: BinInstance, node_set: int) -> NodeIndex:
     """Return the first node of a bin that belongs to a set of candidate nodes."""
     return next(
         node

@@ -26,6 +26,7 @@ from ortools.sat.python import cp_model
 from dralloc.objects.errors import ModelError
 from dralloc.problem import DeviceIndex
 from dralloc.problem.grouping import grouped
+from dralloc.problem.subproblem import ONLY_NODE
 from dralloc.solve.optimum.classes.bins import (
     Bin,
     BinClass,
@@ -392,7 +393,7 @@ class _DevicesOfPattern:
             if counts <= Tally(dict(pattern.counts))
         )
         unit_as_bin = Bin(
-            (tuple(map(DeviceIndex, range(self.space.size))),), (0,)
+            (tuple(map(DeviceIndex, range(self.space.size))),), (ONLY_NODE,)
         )
         devices_by_type: dict[int, list[Devices]] = {}
         for item_type, served in follow(

@@ -26,8 +26,10 @@ from dralloc.problem import (
     ConstraintKind,
     Demand,
     DeviceIndex,
+    NodeIndex,
     Problem,
     Request,
+    numbered,
 )
 from dralloc.problem.equivalence import claim_key
 from dralloc.problem.grouping import summed
@@ -61,14 +63,14 @@ class ResourceRow(NamedTuple):
     Parameters
     ----------
     node
-        Where it is; -1 if several nodes draw on it.
+        Where it is; None if several nodes draw on it.
     role
         Rows of equal role on several nodes are of the same kind.
     limit
         What answers draw on it at most.
     """
 
-    node: int
+    node: NodeIndex | None
     role: Hashable
     limit: int
 
@@ -383,8 +385,8 @@ def amounts_of(
     count. What it takes in counters (KEP-5517) is left out.
     """
     # By kind of synthetic device: the nodes with one, and the device.
-    homes: dict[Hashable, list[tuple[int, DeviceIndex]]] = {}
-    for node, view in enumerate(problem.nodes):
+    homes: dict[Hashable, list[tuple[NodeIndex, DeviceIndex]]] = {}
+    for node, view in numbered(problem.nodes):
         # The synthetic device of a node is in its last pool.
         for device in view.pools[-1].devices if view.pools else ():
             if problem.devices[device].id.driver == NODE_DRIVER:

@@ -116,7 +116,7 @@ class Guide:
         for number, row in enumerate(self.market.offers.rows):
             key: Hashable = ("row", number)
             # Rows that several nodes draw on stay what they are.
-            if row.node >= 0:
+            if row.node is not None:
                 key = (int(regions[row.node]), row.role)
             row_of.append(rows.number(key))
         self.row_of = np.array(row_of, dtype=np.int64)

@@ -18,7 +18,15 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, cast
 
-from dralloc.problem import Charge, Device, DeviceIndex, Problem
+from dralloc.problem import (
+    Charge,
+    Device,
+    DeviceIndex,
+    NodeIndex,
+    Problem,
+    indices,
+    numbered,
+)
 from dralloc.problem.grouping import grouped
 from dralloc.problem.ledger import Ledger, counter_consumption
 from dralloc.problem.supply import NODE_DRIVER, Scalar
@@ -58,7 +66,7 @@ class TypeSupply(NamedTuple):
     ``role``: equal for supplies of the same kind on several nodes.
     """
 
-    node: int
+    node: NodeIndex
     role: Hashable
     ways: tuple[DeviceAssignment, ...]
 
@@ -157,15 +165,15 @@ class _OfferReader:
         self._states = self._counter_states()
         self._nodes_of = self._reach()
 
-    def _reach(self) -> Mapping[int, tuple[int, ...]]:
+    def _reach(self) -> Mapping[DeviceIndex, tuple[NodeIndex, ...]]:
         """The nodes that reach each device, of those that several do."""
         times = Tally[int]()
         for node in self.problem.nodes:
             for pool in node.pools:
                 times.update(pool.devices)
         shared = {device for device, count in times.items() if count > 1}
-        reaching: dict[int, list[int]] = defaultdict(list)
-        for number, node in enumerate(self.problem.nodes if shared else ()):
+        reaching: dict[DeviceIndex, list[NodeIndex]] = defaultdict(list)
+        for number, node in numbered(self.problem.nodes) if shared else ():
             for device in node.devices():
                 if device in shared and self.problem.on_node(device, number):
                     reaching[device].append(number)
@@ -188,7 +196,7 @@ class _OfferReader:
 
     def offers(self) -> NodeOffers:
         """Return the offers of all nodes."""
-        for node in self.stop.each(range(len(self.problem.nodes))):
+        for node in self.stop.each(indices(self.problem.nodes)):
             self._node(node)
         amounts = amounts_of(
             self.problem, self.demand_kinds, self.ledger, self.rows
@@ -201,7 +209,7 @@ class _OfferReader:
             amounts,
         )
 
-    def _node(self, node: int) -> None:
+    def _node(self, node: NodeIndex) -> None:
         by_type: dict[int, list[_DeviceClass]] = defaultdict(list)
         for device_class in self._classes(node):
             for type_ in device_class.offered.charges:
@@ -215,7 +223,7 @@ class _OfferReader:
                 if combinations:
                     self.items[node, number] = combinations
 
-    def _classes(self, node: int) -> list[_DeviceClass]:
+    def _classes(self, node: NodeIndex) -> list[_DeviceClass]:
         """The devices that somebody could get on the node."""
         problem, several_versions = self.problem, self.problem.several_versions
         classes: dict[Hashable, _DeviceClass] = {}
@@ -274,7 +282,7 @@ class _OfferReader:
 
     def _combinations(
         self,
-        node: int,
+        node: NodeIndex,
         item: Item,
         by_type: Mapping[int, Sequence[_DeviceClass]],
         supplies: dict[Hashable, int | None],
@@ -332,7 +340,7 @@ class _OfferReader:
 
     def _supply(
         self,
-        node: int,
+        node: NodeIndex,
         key: tuple[Hashable, ...],
         role: Hashable,
         classes: Sequence[_DeviceClass],
@@ -351,7 +359,7 @@ class _OfferReader:
         return supplies[key]
 
     def _way(
-        self, node: int, type_: int, offer: _DeviceClass
+        self, node: NodeIndex, type_: int, offer: _DeviceClass
     ) -> DeviceAssignment | None:
         """Return what one of the devices takes for a type; None if it cannot be had."""
         charge = offer.offered.charges[type_]
@@ -368,7 +376,7 @@ class _OfferReader:
     # Rows.
 
     def _draws(
-        self, node: int, offer: _DeviceClass, charge: Charge
+        self, node: NodeIndex, offer: _DeviceClass, charge: Charge
     ) -> Iterator[tuple[int, int]]:
         view = offer.view
         if view.slot in self.problem.several_versions:
@@ -393,7 +401,7 @@ class _OfferReader:
             for counter, amount in offer.view.consumes
         )
 
-    def _device_row(self, node: int, offer: _DeviceClass) -> int:
+    def _device_row(self, node: NodeIndex, offer: _DeviceClass) -> int:
         """Return the row of such devices: as many claims have them as there are."""
         view = offer.view
         consumed = tuple(
@@ -403,28 +411,32 @@ class _OfferReader:
         if offer.everywhere is not None:
             # Several nodes reach the devices, and draw on the same row.
             return self._row(
-                ("devices", offer.everywhere), -1, role, offer.number
+                ("devices", offer.everywhere), None, role, offer.number
             )
         kind = offer.offered.number, offer.values, view.consumes
         return self._row(("devices", node, *kind), node, role, offer.number)
 
-    def _counter_row(self, node: int, counter: int) -> int:
+    def _counter_row(self, node: NodeIndex, counter: int) -> int:
         free = max(0, self.ledger.free[counter])
         return self._row(("counter", counter), node, self._role(counter), free)
 
-    def _capacity_row(self, node: int, offer: _DeviceClass, name: str) -> int:
+    def _capacity_row(
+        self, node: NodeIndex, offer: _DeviceClass, name: str
+    ) -> int:
         view = offer.view
         free = max(0, self.ledger.capacity_left(view, name))
         role = "capacity", offer.offered.number, name
         return self._row(("capacity", view.slot, name), node, role, free)
 
-    def _row(self, key: Hashable, node: int, role: Hashable, limit: int) -> int:
+    def _row(
+        self, key: Hashable, node: NodeIndex | None, role: Hashable, limit: int
+    ) -> int:
         number = self._row_numbers.setdefault(key, len(self.rows))
         if number == len(self.rows):
             self.rows.append(ResourceRow(node, role, limit))
         elif self.rows[number].node != node:
             # Drawn on from several nodes, and so like no row of another one.
-            self.rows[number] = self.rows[number]._replace(node=-1, role=key)
+            self.rows[number] = self.rows[number]._replace(node=None, role=key)
         return number
 
     def _role(self, counter: int) -> Hashable:

@@ -451,14 +451,16 @@ class Market:
         return paid
 
     def node_values(self, prices: Integers) -> list[int]:
-        """By node, what all of its rows cost together."""
+        """By node, what all of its own rows cost together."""
         values = [0] * self.offers.nodes
         # As Python's integers: sums over a node may be beyond int64.
         worth = (
             prices[:-1].astype(object) * self.limits[:-1].astype(object)
         ).tolist()
         for row, value in zip(self.offers.rows, worth, strict=True):
-            values[row.node] += value
+            # What several nodes draw on says nothing about any of them.
+            if row.node is not None:
+                values[row.node] += value
         return values
 
     def _shape_costs(self, prices: Integers) -> list[Integers]:
