@@ -527,7 +527,7 @@ def test_fragmentation_has_causes() -> None:
         *gpus(2),
         wire.node("b"),
         wire.resource_slice(
-            [wire.device("nic-0", type="nic")],
+            [wire.device("nic-0", {"type": "nic"})],
             name="b",
             pool="b",
             nodeName="b",
