@@ -119,17 +119,24 @@ class RealScheduler:
     waiting: set[ClaimKey] = field(default_factory=set)
 
     def attempts(self) -> list[Tried]:
-        """Attempts that have ended since the last time."""
+        """Attempts that have ended since the last time, in the order in which they began."""
         text = (self.plane.plane.folder / "kube-scheduler.log").read_text(
             errors="replace"
         )
-        ended = [
-            Tried(ClaimKey.parse(pod), node)
-            for what, pod, node in _ATTEMPT.findall(text)
-            if not what.startswith("Attempting")
-        ]
-        new = ended[self.seen :]
-        self.seen = len(ended)
+        begun: list[ClaimKey] = []
+        nodes: dict[int, str] = {}
+        for what, pod, node in _ATTEMPT.findall(text):
+            key = ClaimKey.parse(pod)
+            if what.startswith("Attempting"):
+                begun.append(key)
+            else:
+                # Binding ends while the next pods are tried.
+                latest = len(begun) - 1 - begun[::-1].index(key)
+                nodes[latest] = node
+        new: list[Tried] = []
+        while self.seen in nodes:
+            new.append(Tried(begun[self.seen], nodes[self.seen]))
+            self.seen += 1
         return new
 
     def until_quiet(self, *, expected: set[ClaimKey]) -> list[Tried]:
