@@ -178,7 +178,8 @@ def test_pods_share_a_claim_by_name() -> None:
         ),
         (
             "{name: gpu}",
-            "spec.resourceClaims[0]: needs resourceClaimName or resourceClaimTemplateName",
+            "spec.resourceClaims[0]: needs resourceClaimName or resourceClaimTemplateName; before Kubernetes 1.31 they "
+            "stood below source",
         ),
     ],
 )

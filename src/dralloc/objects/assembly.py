@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -102,8 +102,10 @@ class Objects:
         self.sources: dict[Identity, str] = {}
         self._by_identity: dict[Identity, ApiObject] = {}
         self._by_type: dict[type, list[Any]] = defaultdict(list)
+        self._equal: list[Finding] = []
         for item in objects:
             self._add(*(item if isinstance(item, Located) else Located(item)))
+        self.findings += _first_of(self._equal)
 
     def __iter__(self) -> Iterator[ApiObject]:
         return iter(self._by_identity.values())
@@ -121,7 +123,7 @@ class Objects:
             return
         where = f" in {self.sources[key]}" if self.sources[key] else ""
         if first == added:
-            self.findings.append(
+            self._equal.append(
                 Finding(
                     source,
                     added.title,
@@ -151,6 +153,15 @@ class Objects:
                     f"was given before{where} with different content",
                 )
             )
+
+
+def _first_of(repeated: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield one line about objects that are there again and say the same, as folders of examples are full of them."""
+    if repeated:
+        first, further = repeated[0], len(repeated) - 1
+        more = f"; so are {further} more objects" if further > 1 else ""
+        more = "; so is 1 more object" if further == 1 else more
+        yield replace(first, rule=first.rule + more)
 
 
 # ----------------------------------------------------------------------------
@@ -559,7 +570,8 @@ class Claiming:
             self._miss(
                 pod,
                 path,
-                "needs resourceClaimName or resourceClaimTemplateName",
+                "needs resourceClaimName or resourceClaimTemplateName; before "
+                "Kubernetes 1.31 they stood below source",
             )
             return ClaimKey(pod.key.namespace, claim_name(owner, entry.name))
         statuses = (

@@ -197,3 +197,25 @@ def test_amounts_have_units() -> None:
 def test_a_pod_that_does_not_exist_is_an_error() -> None:
     with pytest.raises(dralloc.DrallocError):
         dralloc.explain(cluster(device_class()), pod="default/none")
+
+
+def test_of_too_much_cpu_it_is_said_how_much_there_is() -> None:
+    """The node with the most is meant, and the words are those of amounts, not of a rule to be lifted."""
+    objects: list[Json] = [device_class()]
+    for name, cpu in (("small", "4"), ("large", "8")):
+        allocatable = {"cpu": cpu, "memory": "900Gi", "pods": "9"}
+        objects += [
+            {**node(name), "status": {"allocatable": allocatable}},
+            resource_slice(gpus(1), name=name, pool=name, nodeName=name),
+        ]
+    for name, asked in (("cpu", {"cpu": "1k"}), ("memory", {"memory": "1Ti"})):
+        container = {"name": "c", "resources": {"requests": asked}}
+        objects += [
+            claim(f"of-{name}", request()),
+            pod(name, f"of-{name}", containers=[container]),
+        ]
+    report = dralloc.explain(cluster(*objects))
+    assert {change.text for change in report.changes} == {
+        "request at most 8 CPU",
+        "request at most 900Gi memory",
+    }

@@ -203,10 +203,18 @@ _NAMED: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Why a node will not do, in kube-scheduler's words; and what is particular to the node: who holds what."""
+    """Why a node will not do, in kube-scheduler's words; and what is particular to the node: who holds what.
+
+    Parameters
+    ----------
+    resource, left
+        What a pod asks too much of, and how much of it is left, in nanos; empty for what is no amount.
+    """
 
     text: str
     detail: str = ""
+    resource: str = ""
+    left: int = 0
 
 
 class NodeBars:
@@ -412,8 +420,11 @@ class NodeBars:
         held = listed(
             [f"{name} ({amount(nanos)})" for name, nanos in pods], _NAMED
         )
-        text = _TOO_MANY if resource == "pods" else f"Insufficient {resource}"
-        return Bar(text, f"{amounts}; held by {held}" if held else amounts)
+        detail = f"{amounts}; held by {held}" if held else amounts
+        if resource == "pods":
+            return Bar(_TOO_MANY, detail)
+        left = max(0, shortage.available)
+        return Bar(f"Insufficient {resource}", detail, resource, left)
 
     def _holders(
         self, node: NodeIndex, device: Device, shortage: Shortage

@@ -326,7 +326,8 @@ class PendingReport(Provisional):
 
 
 _NEXT: Final = (
-    "\nMore about one of them: dralloc explain ... --pod NAMESPACE/NAME"
+    "\nMore about one of them: dralloc explain ... --pod NAMESPACE/NAME, or "
+    "--claim for a claim that no pod uses"
 )
 
 
@@ -435,6 +436,11 @@ def explain(  # noqa: PLR0913 - the demand, and what is shown about it
     timings: dict[str, float] = {}
     mode, choices = chosen(Mode, "mode", mode), Choices.of(choices, words)
     if claim is None and pod is None:
+        if nodes:
+            raise DrallocError(
+                "nodes: the pod or claim has to be named whose reasons on "
+                "these nodes are asked for"
+            )
         return _pending(
             allocate(cluster, mode, choices=choices), suggest=suggest
         )

@@ -14,6 +14,7 @@ from itertools import chain, islice
 from typing import Final
 
 from dralloc.ask.allocate import check_newcomers
+from dralloc.ask.context.node_bars import Bar
 from dralloc.ask.context.offers import TableOffers, Variation
 from dralloc.ask.explain.oracle import (
     Certificate,
@@ -44,7 +45,7 @@ from dralloc.objects.cluster import Cluster
 from dralloc.objects.quantity import Format, Quantity
 from dralloc.objects.report import amount
 from dralloc.objects.user_rules import BudgetKey
-from dralloc.problem import Alternative, Claim, Demand, numbered
+from dralloc.problem import Alternative, Claim, Demand, NodeIndex, numbered
 from dralloc.problem.solution import Solution
 
 __all__ = [
@@ -576,17 +577,48 @@ def _relaxed(
     oracle: FeasibilityOracle, members: Sequence[Member]
 ) -> Iterator[Suggestion]:
     for member in members:
-        if (
-            member.kind in _RELAXED
-            and (certificate := oracle.admit(member.without)) is not None
-        ):
+        if member.kind not in _RELAXED:
+            continue
+        change = member.without
+        nodes = _roomiest_first(oracle, member)
+        certificate = oracle.admit(change, nodes=nodes)
+        if certificate is not None:
             cost, verb = _RELAXED[member.kind]
-            yield Suggestion(
-                f"{verb} {member.title}",
-                oracle.fits_on(certificate.node),
-                cost,
-                change=member.without,
-            )
+            bar = _shortage_bar(oracle, member, certificate.node)
+            text = _less(bar) if bar else f"{verb} {member.title}"
+            outcome = oracle.fits_on(certificate.node)
+            yield Suggestion(text, outcome, cost, change=change)
+
+
+def _shortage_bar(
+    oracle: FeasibilityOracle, member: Member, node: NodeIndex
+) -> Bar | None:
+    """Return the shortage of a node that a rule is about, if it is about an amount."""
+    bars = oracle.snapshot.bars_of(node)
+    of_rule = (bar for bar in bars if bar.text == member.title)
+    return next((bar for bar in of_rule if bar.resource), None)
+
+
+def _roomiest_first(
+    oracle: FeasibilityOracle, member: Member
+) -> Sequence[NodeIndex] | None:
+    """Return the nodes by what is left of an amount that the rule is about, the most first; None for other rules."""
+    if member.kind is not MemberKind.NODES:
+        return None
+    left: dict[NodeIndex, int] = {}
+    for node in oracle.snapshot.problem.all_nodes:
+        bar = _shortage_bar(oracle, member, node)
+        if bar:
+            left[node] = bar.left
+    return sorted(left, key=lambda node: -left[node]) or None
+
+
+def _less(bar: Bar) -> str:
+    """Return what has to change where too much is asked for: as it would be tried by hand."""
+    resource = "CPU" if bar.resource == "cpu" else bar.resource
+    if not bar.left:
+        return f"free {resource} on the node"
+    return f"request at most {amount(bar.left)} {resource}"
 
 
 # ----------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final, TypeAlias
 
 from dralloc.objects.api import Device
@@ -109,13 +109,19 @@ def _values(name: str, devices: Iterable[Device]) -> Iterator[str]:
 
 def capacity_slips(names: Iterable[str], devices: Iterable[Published]) -> str:
     """Return which capacities may be meant by names that no device has."""
-    known: set[str] = set()
-    for driver, device in devices:
-        for name in device.capacity:
-            known.update((name, f"{driver}/{name}"))
+    known = {name for _, device in devices for name in device.capacity}
     hints = (
-        f'; none has "{name}"{did_you_mean(name, known)}'
+        f'; none has "{name}"{_capacity_slip(name, known)}'
         for name in names
         if name not in known
     )
     return "".join(hints)
+
+
+def _capacity_slip(name: str, known: Collection[str]) -> str:
+    """Return what may be meant; a name with the driver's domain is another one than the name alone."""
+    local = name.rpartition("/")[2]
+    for candidate in known:
+        if candidate.rpartition("/")[2] == local:
+            return f', did you mean "{candidate}"?'
+    return did_you_mean(name, known)

@@ -490,10 +490,10 @@ def _says_what(use: _Entry, at: str) -> Iterator[Issue]:
         use.entry.resource_claim_template_name,
     )
     if (references[0] is None) is (references[1] is None):
-        yield Issue(
-            at,
-            "exactly one of resourceClaimName and resourceClaimTemplateName is required",
-        )
+        text = "exactly one of resourceClaimName and resourceClaimTemplateName is required"
+        if references[0] is None:
+            text += "; before Kubernetes 1.31 they stood below source"
+        yield Issue(at, text)
 
 
 def _entry_exists(use: _Use, at: str) -> Iterator[Issue]:

@@ -295,6 +295,12 @@ def _shown(value: object) -> str:
 
 
 _GROUP: Final = "resource.k8s.io"
+_OUTDATED: Final = dict.fromkeys(
+    ("v1alpha1", "v1alpha2"),
+    "; it asked a driver's controller, and not for devices, so that what it "
+    "says has to be written anew",
+)
+"""What to add about versions that are no form of v1."""
 _FLAT: Final = ("v1", "v1beta2")
 """Versions whose requests have what they ask for below ``exactly``."""
 _OURS: Final = "dralloc"
@@ -482,7 +488,8 @@ class ObjectReader:
                 raw,
                 source,
                 "apiVersion",
-                f'"{api_version}" is not supported, only {supported}',
+                f'"{api_version}" is not supported, only {supported}'
+                + _OUTDATED.get(version, ""),
             )
         elif group != _OURS:
             self.skipped[kind] += 1
