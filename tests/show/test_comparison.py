@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import product
 
+import pytest
 from hypothesis import given, settings
 from pandas.testing import assert_frame_equal
 
@@ -13,6 +14,7 @@ import dralloc
 from cluster_strategies import clusters
 from conftest import ROOT
 from dralloc.objects.choices import Mode
+from dralloc.objects.errors import DrallocError
 from dralloc.objects.report import Table
 from dralloc.show.page.render import render
 from dralloc.show.plan import Plan
@@ -134,7 +136,7 @@ def test_each_list_is_true_of_the_two_answers_that_it_names(
     shown = tables(comparison)
     for difference in comparison.differences:
         assert set(shown[difference.title]) == set(
-            truth[difference.placed_by, difference.not_by]
+            truth[Mode(difference.placed_by), Mode(difference.not_by)]
         )
 
 
@@ -146,3 +148,46 @@ def test_a_frame_has_the_rows_of_each_answer() -> None:
         rows = frame[frame["mode"] == str(plan.mode)].drop(columns="mode")
         rows = rows.reset_index(drop=True)
         assert_frame_equal(rows, plan.to_frame(), check_dtype=False)
+
+
+def test_any_answers_can_be_compared() -> None:
+    """Policies by name, and of one's own; against the last of them where the optimum was not asked."""
+
+    def fullest(
+        _pod: dralloc.WaitingPod, nodes: Sequence[dralloc.OfferedNode]
+    ) -> dralloc.OfferedNode:
+        return nodes[-1]
+
+    cluster_ = dralloc.load(ROOT / "models" / "gpu-nic")
+    found = dralloc.compare(cluster_, modes=["best-fit", fullest, "first-fit"])
+    assert list(found.answers) == ["first fit", "best-fit", "fullest"]
+    assert found.best.mode == "fullest"
+    assert found.headline.startswith("24 pods: first fit places ")
+    assert {one.title for one in found.differences} == {
+        "Fullest places, first fit does not",
+        "First fit places, fullest does not",
+        "Fullest places, best-fit does not",
+        "Best-fit places, fullest does not",
+    }
+    with pytest.raises(DrallocError, match="the optimum was not compared"):
+        _ = found.optimal
+    document = found.to_dict()
+    assert document["optimal"] is None
+    assert [one["mode"] for one in document["policies"]] == [
+        "best-fit",
+        "fullest",
+    ]
+    page = render(found)
+    assert "None of these answers proves anything." in page
+    assert "Devices under best-fit" in page
+    assert gained(found).get_title(loc="left") == found.gain.heading
+
+
+def test_the_optimum_beside_kube_scheduler_alone() -> None:
+    found = compared("scheduler,optimal")
+    assert list(found.answers) == ["scheduler", "optimum"]
+    assert ", the optimum 48 (proven optimal)" in found.headline
+    assert found.to_dict()["firstFit"] is None
+    assert not found.only_optimal
+    assert found.gain.title == "Only the optimum places"
+    assert "First fit" not in str(found)

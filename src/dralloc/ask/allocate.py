@@ -25,9 +25,9 @@ from dralloc.objects.choices import (
     Mode,
     ModeName,
     PolicyName,
-    compared,
 )
 from dralloc.objects.cluster import Cluster
+from dralloc.objects.errors import DrallocError
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Problem
 from dralloc.problem.solution import Solution, Tier, devices_only
@@ -237,9 +237,7 @@ def allocate(
         case Mode.SCHEDULER:
             return answers.plan(way, answers.scheduled(choices.seed))
         case Mode.FIRST_FIT:
-            return answers.plan(
-                way, answers.compiled.of_devices(answers.first_fit)
-            )
+            return answers.by_first_fit()
         case Mode.OPTIMAL:
             return answers.plan(
                 way, answers.compiled.of_devices(answers.optimum(progress))
@@ -250,7 +248,7 @@ def allocate(
 def compare(
     cluster: Cluster,
     *,
-    modes: str | Iterable[str] = (Mode.FIRST_FIT, Mode.OPTIMAL),
+    modes: str | Iterable[str | Policy] = (Mode.FIRST_FIT, Mode.OPTIMAL),
     seeds: int = 5,
     choices: Choices | None = None,
     progress: OnProgress | None = None,
@@ -261,7 +259,8 @@ def compare(
     Parameters
     ----------
     modes
-        First fit and the optimum are always compared; ``"scheduler"`` adds what kube-scheduler does.
+        Two or more of what `allocate` takes, also policies, in a list or as one text with commas. Answers are held
+        against the optimum; without it, against the last policy, or first fit.
     seeds
         Over how many seeds that is asked, from ``seed`` on.
 
@@ -270,26 +269,72 @@ def compare(
     >>> import dralloc
     >>> dralloc.compare(dralloc.example())
     <Comparison: 2 claims: first fit places 1, the optimum 2 (proven optimal)>
+    >>> dralloc.compare(dralloc.example(), modes="best-fit,optimal")
+    <Comparison: 2 claims: best-fit places 2, the optimum 2 (proven optimal)>
     """
-    compared_modes, choices = compared(modes), Choices.of(choices, words)
-    answers = _Runs(cluster, choices, compared_modes)
-    of_devices = answers.compiled.of_devices
-    optimum = answers.optimum(progress)
+    ways, choices = _compared(modes), Choices.of(choices, words)
+    rules = {
+        way if isinstance(way, Mode) else Mode.FIRST_FIT
+        for way in ways.values()
+    }
+    answers = _Runs(cluster, choices, rules)
     scheduler_seeds: Sequence[int] = ()
-    if Mode.SCHEDULER in compared_modes:
+    if Mode.SCHEDULER in ways:
         scheduler_seeds = range(choices.seed, choices.seed + seeds)
-    scheduled = tuple(
+    by_scheduler = tuple(
         answers.plan(Mode.SCHEDULER, answers.scheduled(seed))
         for seed in scheduler_seeds
     )
-    return Comparison(
-        first_fit=answers.plan(Mode.FIRST_FIT, of_devices(answers.first_fit)),
-        optimal=answers.plan(Mode.OPTIMAL, of_devices(optimum)),
-        timings=answers.timings,
-        scheduler=Scheduled(scheduled, tuple(scheduler_seeds))
-        if scheduled
-        else None,
+    scheduled = (
+        Scheduled(by_scheduler, tuple(scheduler_seeds))
+        if by_scheduler
+        else None
     )
+    plans = [scheduled.median] if scheduled else []
+    if Mode.OPTIMAL in ways:
+        # It starts from first fit, so that its seconds are not counted twice.
+        optimum = answers.optimum(progress)
+    if Mode.FIRST_FIT in ways:
+        plans.append(answers.by_first_fit())
+    for name, way in ways.items():
+        if not isinstance(way, Mode):
+            plans.append(answers.plan(name, answers.by_policy(way)))
+    if Mode.OPTIMAL in ways:
+        of_devices = answers.compiled.of_devices(optimum)
+        plans.append(answers.plan(Mode.OPTIMAL, of_devices))
+    return Comparison(tuple(plans), answers.timings, scheduled)
+
+
+def _compared(
+    modes: str | Iterable[str | Policy],
+) -> dict[Mode | str, Mode | str | Policy]:
+    """Return what answers by its name, each once.
+
+    Raises
+    ------
+    ChoiceError
+        A word stands for nothing.
+    DrallocError
+        There are less than two, or two policies of one name.
+    """
+    words = modes.split(",") if isinstance(modes, str) else list(modes)
+    ways: dict[Mode | str, Mode | str | Policy] = {}
+    for word in words:
+        texts = word.split(",") if isinstance(word, str) else [word]
+        for text in texts:
+            way = way_of(text.strip() if isinstance(text, str) else text)
+            name = way if isinstance(way, Mode) else policy_name(way)
+            if ways.setdefault(name, way) is not way and not isinstance(
+                way, str
+            ):
+                raise DrallocError(
+                    f"modes to compare: two policies are called {name}"
+                )
+    if len(ways) < 2:
+        raise DrallocError(
+            f"modes to compare: {', '.join(map(str, ways))} is only one: name two or more"
+        )
+    return ways
 
 
 class _Runs:
@@ -311,6 +356,11 @@ class _Runs:
 
     def plan(self, mode: Mode | str, solution: Solution) -> Plan:
         return Plan(mode, self.compiled, solution, self.timings)
+
+    def by_first_fit(self) -> Plan:
+        return self.plan(
+            Mode.FIRST_FIT, self.compiled.of_devices(self.first_fit)
+        )
 
     def _check(self, problem: Problem, solution: Solution) -> Solution:
         with phase(self.timings, "check"):

@@ -125,7 +125,7 @@ Modes = Annotated[
     str,
     typer.Option(
         metavar="LIST",
-        help="What to compare; scheduler adds what kube-scheduler does.",
+        help="What to compare, with commas: first-fit, scheduler, optimal, or policies such as best-fit.",
     ),
 ]
 AnyPaths = Annotated[

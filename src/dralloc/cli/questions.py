@@ -96,7 +96,7 @@ def compare_command(
             choices=choices,
             progress=session.progress,
         )
-    session.warn((*result.findings, *result.optimal.warnings))
+    session.warn((*result.findings, *result.best.warnings))
     session.answer(result)
 
 

@@ -47,7 +47,7 @@ __all__ = [
 # Kubernetes writes them, in strings: exact, and never floats. Prices are strings,
 # too. Shares and gaps are numbers from 0 to 1; times are seconds.
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Grows when a field changes its meaning or goes; new fields alone leave it as it is."""
 
 
@@ -101,7 +101,7 @@ class Fields(BaseModel):
 class Document(Fields):
     """A whole answer of one command."""
 
-    schema_version: Literal[1] = VERSION
+    schema_version: Literal[2] = VERSION
     """Version of this form."""
 
     @classmethod

@@ -40,7 +40,6 @@ __all__ = [
     "Priorities",
     "Thresholds",
     "chosen",
-    "compared",
     "several",
 ]
 
@@ -255,25 +254,6 @@ def chosen(choices: type[E], subject: str, word: str) -> E:
         return choices(word)
     except ValueError:
         raise ChoiceError(subject, word, choices) from None
-
-
-def compared(modes_text: str | Iterable[str]) -> frozenset[Mode]:
-    """Return the modes that words stand for (see `several`).
-
-    Raises
-    ------
-    ChoiceError
-        A word stands for nothing.
-    DrallocError
-        First fit or the optimum is missing.
-    """
-    modes = several(Mode, "mode", modes_text)
-    missing = {Mode.FIRST_FIT, Mode.OPTIMAL} - modes
-    if missing:
-        raise DrallocError(
-            f"modes to compare: {', '.join(sorted(missing))} cannot be left out"
-        )
-    return modes
 
 
 def several(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from dralloc.objects.answer import Documented
 from dralloc.objects.choices import Mode, ObjectiveWord
-from dralloc.objects.errors import Finding
+from dralloc.objects.errors import DrallocError, Finding
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import (
     Line,
@@ -35,7 +35,7 @@ from dralloc.show.question import (
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ANSWERS", "Comparison", "Difference", "Scheduled"]
+__all__ = ["Comparison", "Difference", "Scheduled", "answer_words"]
 
 _SHOWN: Final = 20
 
@@ -77,12 +77,21 @@ class Scheduled:
         return f"{len(self.median.solution.placements)}{between}"
 
 
-ANSWERS: Final = {
+_WORDS: Final = {
     Mode.SCHEDULER: "kube-scheduler",
     Mode.FIRST_FIT: "first fit",
     Mode.OPTIMAL: "the optimum",
 }
-"""The words for the answer in a mode."""
+_TITLES: Final = {
+    Mode.SCHEDULER: "scheduler",
+    Mode.FIRST_FIT: "first fit",
+    Mode.OPTIMAL: "optimum",
+}
+
+
+def answer_words(mode: Mode | str) -> str:
+    """Return the words for the answer in a mode, or by a policy."""
+    return _WORDS[mode] if isinstance(mode, Mode) else mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +101,7 @@ class Difference:
     Parameters
     ----------
     placed_by, not_by
-        The modes of the two answers.
+        The modes of the two answers, or the names of policies.
     demands
         The pods, and claims that no pod uses, that the first places and the second does not.
     seed
@@ -101,8 +110,8 @@ class Difference:
         Whether the two are all that is compared, so that "only" is true.
     """
 
-    placed_by: Mode
-    not_by: Mode
+    placed_by: Mode | str
+    not_by: Mode | str
     demands: tuple[ClaimKey, ...]
     seed: int | None
     of_all: bool
@@ -126,20 +135,24 @@ class Difference:
             return f"What only {self.words(self.placed_by)} places"
         return f"What {self.words(self.placed_by)} places and {self.words(self.not_by)} does not"
 
-    def words(self, mode: Mode) -> str:
+    def words(self, mode: Mode | str) -> str:
         """Return the name of one of its answers, kube-scheduler's with the seed."""
-        return (
-            f"{ANSWERS[mode]} (seed {self.seed})"
-            if mode is Mode.SCHEDULER
-            else ANSWERS[mode]
-        )
+        if mode is Mode.SCHEDULER:
+            return f"{answer_words(mode)} (seed {self.seed})"
+        return answer_words(mode)
 
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Documented):
     """The answers to one problem. ``print(comparison)`` is a readable report.
 
-    ``scheduler``: what kube-scheduler places beside them, if that was asked.
+    Parameters
+    ----------
+    plans
+        The answers in the order in which they are shown; the last of them, the optimum if it was asked, is the one that
+        the others are held against.
+    scheduler
+        What kube-scheduler places over several seeds, if that was asked; its median is the first of the answers.
 
     Examples
     --------
@@ -151,57 +164,100 @@ class Comparison(Documented):
 
     document = ComparisonDocument
 
-    first_fit: Plan
-    optimal: Plan
+    plans: tuple[Plan, ...]
     timings: Mapping[str, float]
     scheduler: Scheduled | None = None
+
+    def by(self, mode: Mode | str) -> Plan | None:
+        """Return the answer in a mode, or by a policy; None if it was not asked."""
+        return next((plan for plan in self.plans if plan.mode == mode), None)
+
+    @property
+    def first_fit(self) -> Plan:
+        """First fit's answer.
+
+        Raises
+        ------
+        DrallocError
+            It was not asked.
+        """
+        return self._asked(Mode.FIRST_FIT)
+
+    @property
+    def optimal(self) -> Plan:
+        """The optimum.
+
+        Raises
+        ------
+        DrallocError
+            It was not asked.
+        """
+        return self._asked(Mode.OPTIMAL)
+
+    def _asked(self, mode: Mode) -> Plan:
+        plan = self.by(mode)
+        if plan is None:
+            raise DrallocError(f"{answer_words(mode)} was not compared")
+        return plan
+
+    @property
+    def best(self) -> Plan:
+        """The answer that the others are held against: the optimum if it was asked."""
+        return self.plans[-1]
+
+    @property
+    def by_first_fit(self) -> Plan | None:
+        """First fit's answer; None if it was not asked."""
+        return self.by(Mode.FIRST_FIT)
+
+    @property
+    def by_optimum(self) -> Plan | None:
+        """The optimum; None if it was not asked."""
+        return self.by(Mode.OPTIMAL)
+
+    @property
+    def policies(self) -> tuple[Plan, ...]:
+        """The answers of policies."""
+        return tuple(
+            plan for plan in self.plans if not isinstance(plan.mode, Mode)
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """Return the rows of each answer, as `Plan.to_frame` has them, with the answer's mode before them."""
         from pandas import concat  # noqa: PLC0415 - an optional dependency
 
-        frames = {
-            str(plan.mode): plan.to_frame() for plan in self.answers.values()
-        }
+        frames = {str(plan.mode): plan.to_frame() for plan in self.plans}
         rows = concat(frames, names=["mode", "row"])
         return rows.reset_index(level="mode").reset_index(drop=True)
 
     @cached_property
     def only_optimal(self) -> tuple[ClaimKey, ...]:
-        """The demands that the optimum places and first fit does not, in order."""
-        return _only_in(self.optimal, self.first_fit)
+        """The demands that the optimum places and first fit does not, in order; none if one of them was not asked."""
+        return _only_in(self.by_optimum, self.by_first_fit)
 
     @cached_property
     def only_first_fit(self) -> tuple[ClaimKey, ...]:
         """The demands that first fit places and the optimum gives up for something worth more, in order."""
-        return _only_in(self.first_fit, self.optimal)
+        return _only_in(self.by_first_fit, self.by_optimum)
 
     @cached_property
     def only_scheduler(self) -> tuple[ClaimKey, ...]:
         """The demands that kube-scheduler places and the optimum does not, in order; none if it was not asked."""
-        return (
-            ()
-            if self.scheduler is None
-            else _only_in(self.scheduler.median, self.optimal)
-        )
+        return _only_in(self.by(Mode.SCHEDULER), self.by_optimum)
 
     @cached_property
     def baseline(self) -> Plan:
-        """The answer that the optimum's gain is shown against: kube-scheduler's if it was asked, else first fit's."""
-        return (
-            self.first_fit if self.scheduler is None else self.scheduler.median
-        )
+        """The answer that the gain is shown against: kube-scheduler's if it was asked, or else first fit's."""
+        return self.plans[0]
 
     @cached_property
     def differences(self) -> tuple[Difference, ...]:
-        """The differences of the optimum to each other answer, then the reverse. The first pair is the baseline's."""
-        baselines = [
-            plan for plan in self.answers.values() if plan is not self.optimal
-        ]
+        """The differences of the best to each other answer, then the reverse. The first pair is the baseline's."""
+        baselines = self.plans[:-1]
         pairs = [
             pair
             for other_plan in baselines
-            for pair in ((self.optimal, other_plan), (other_plan, self.optimal))
+            for pair in ((self.best, other_plan), (other_plan, self.best))
         ]
         return tuple(
             self._difference(plan, other_plan, of_all=len(baselines) == 1)
@@ -218,8 +274,8 @@ class Comparison(Documented):
             else None
         )
         return Difference(
-            plan.rules,
-            other_plan.rules,
+            plan.mode,
+            other_plan.mode,
             _only_in(plan, other_plan),
             seed,
             of_all,
@@ -228,60 +284,61 @@ class Comparison(Documented):
     @cached_property
     def neither(self) -> tuple[ClaimKey, ...]:
         """The demands that no answer places, in order."""
-        missing = [demand.key for demand in self.optimal.unplaced]
-        for plan in self.answers.values():
+        missing = [demand.key for demand in self.best.unplaced]
+        for plan in self.plans:
             unplaced = {demand.key for demand in plan.unplaced}
             missing = [key for key in missing if key in unplaced]
         return tuple(missing)
 
     @property
     def gain(self) -> Difference:
-        """The demands that the optimum places and the baseline does not."""
+        """The demands that the best answer places and the baseline does not."""
         return self.differences[0]
 
     @property
     def headline(self) -> str:
         """All answers in one line."""
-        first, best = (
-            len(plan.solution.placements)
-            for plan in (self.first_fit, self.optimal)
-        )
-        if not self.optimal.demands:
-            return self.optimal.verdict
-        subject = asked(self.optimal.compiled)
-        scheduler = (
-            f"kube-scheduler places {self.scheduler.words}, first fit"
-            if self.scheduler
-            else "first fit places"
-        )
-        return f"{subject}: {scheduler} {first}, the optimum {best} ({self.optimal.verdict})"
+        best = self.best
+        if not best.demands:
+            return best.verdict
+        counts = [str(len(plan.solution.placements)) for plan in self.plans]
+        if self.scheduler:
+            counts[0] = self.scheduler.words
+        counts[-1] = f"{counts[-1]} ({best.verdict})"
+        names = [answer_words(plan.mode) for plan in self.plans]
+        names[0] = f"{names[0]} places"
+        told = ", ".join(map(" ".join, zip(names, counts, strict=True)))
+        return f"{asked(best.compiled)}: {told}"
 
     @property
     def answers(self) -> dict[str, Plan]:
-        """All answers by their titles: the scheduler's, if it was asked, first fit's and the optimum."""
-        scheduler = (
-            {"scheduler": self.scheduler.median} if self.scheduler else {}
-        )
+        """All answers by their titles, in the order in which they are shown."""
         return {
-            **scheduler,
-            "first fit": self.first_fit,
-            "optimum": self.optimal,
+            _TITLES[plan.mode]
+            if isinstance(plan.mode, Mode)
+            else plan.mode: plan
+            for plan in self.plans
         }
 
+    @property
+    def title(self) -> str:
+        """How many answers there are, in words."""
+        return "All answers" if len(self.plans) > 2 else "Both answers"
+
     def names(self) -> Iterator[str]:
-        """Yield what the optimum places and the baseline does not."""
+        """Yield what the best answer places and the baseline does not."""
         yield from map(str, self.gain.demands)
 
     def parts(self) -> list[Part]:
         """Return the comparison as tables and lines."""
-        plans = list(self.answers.values())
+        plans = self.plans
         titles = [f">{title}" for title in self.answers]
         parts: list[Part] = [
             Line(self.headline, "bold"),
             Table(
-                "All answers" if self.scheduler else "Both answers",
+                self.title,
                 ("", *titles),
-                _figures(plans) if self.optimal.demands else [],
+                _figures(plans) if self.best.demands else [],
             ),
             Table(
                 "Utilisation",
@@ -295,11 +352,11 @@ class Comparison(Documented):
             ),
             *self.gains_and_losses(),
             Table(
-                "None of them places" if self.scheduler else "Neither places",
+                "None of them places" if len(plans) > 2 else "Neither places",
                 (WHO, "reason"),
                 list(self._losses()),
             ),
-            unasked_table(self.optimal.compiled),
+            unasked_table(self.best.compiled),
             unmodelled_table(self._unmodelled),
         ]
         parts += (Line(text, "yellow") for text in self.exceeded())
@@ -307,9 +364,9 @@ class Comparison(Documented):
         return parts
 
     def gains_and_losses(self) -> Iterator[Table]:
-        """Yield a table of each difference, with devices where the optimum grants them."""
+        """Yield a table of each difference, with devices where the best answer grants them."""
         for difference in self.differences:
-            if difference.placed_by is Mode.OPTIMAL:
+            if difference.placed_by == self.best.mode:
                 yield Table(
                     difference.title,
                     (WHO, "asks for", "node", "devices"),
@@ -326,24 +383,24 @@ class Comparison(Documented):
     def findings(self) -> tuple[Finding, ...]:
         """Remarks about the input, and what of it some of the answers do not model."""
         return (
-            *self.optimal.compiled.findings,
+            *self.best.compiled.findings,
             *unread(self._unmodelled),
-            *empty_remark(self.optimal.compiled),
+            *empty_remark(self.best.compiled),
         )
 
     @property
     def _unmodelled(self) -> tuple[Finding, ...]:
-        return self.optimal.compiled.unmodelled(
-            {plan.rules for plan in self.answers.values()}
+        return self.best.compiled.unmodelled(
+            {plan.rules for plan in self.plans}
         )
 
     def exceeded(self) -> Iterator[str]:
-        """Yield the caps that first fit and kube-scheduler, which do not look at them, exceed."""
+        """Yield the caps that answers exceed which do not look at them: all but the optimum."""
         uncapped = [
-            plan for plan in self.answers.values() if plan is not self.optimal
+            plan for plan in self.plans if plan.mode is not Mode.OPTIMAL
         ]
         exceeding = [
-            (ANSWERS[plan.rules], row)
+            (answer_words(plan.mode), row)
             for plan in uncapped
             for row in plan.metrics.spending
             if row.exceeded
@@ -360,8 +417,8 @@ class Comparison(Documented):
     def _sizes(self) -> Mapping[ClaimKey, str]:
         """The size of each demand in words: what it counts by each objective."""
         sizes: dict[ClaimKey, str] = {}
-        worth = self.optimal.compiled.worth.values
-        for number, demand in enumerate(self.optimal.demands):
+        worth = self.best.compiled.worth.values
+        for number, demand in enumerate(self.best.demands):
             words = [
                 _counted(name, by_demand[number])
                 for name, by_demand in worth.items()
@@ -373,8 +430,8 @@ class Comparison(Documented):
     def _granted(
         self, keys: Sequence[ClaimKey]
     ) -> list[tuple[str, str, str, str]]:
-        """Return what the optimum gives to demands."""
-        best, shown = self.optimal, set(keys)
+        """Return what the best answer gives to demands."""
+        best, shown = self.best, set(keys)
         devices: dict[tuple[ClaimKey, str], list[str]] = defaultdict(list)
         for placement, _, grant in best.grants():
             key = best.demands[placement.demand].key
@@ -387,20 +444,26 @@ class Comparison(Documented):
         ]
 
     def _losses(self) -> Iterator[tuple[str, str]]:
-        """Yield the first of what no answer places, and why; the optimum's reason where it is another one."""
-        first, best = self.first_fit.reasons, self.optimal.reasons
+        """Yield the first of what no answer places, and why; the best answer's reason where it is another one."""
+        other_plan = self.by_first_fit or self.baseline
+        first, best = other_plan.reasons, self.best.reasons
+        words = answer_words(self.best.mode)
         # Each answer gives its own reason: first fit, for instance, knows no caps.
         for key in self.neither[:_SHOWN]:
             beside = (
-                "" if first[key] == best[key] else f"; the optimum: {best[key]}"
+                "" if first[key] == best[key] else f"; {words}: {best[key]}"
             )
             yield str(key), f"{first[key]}{beside}"
         if len(self.neither) > _SHOWN:
             yield f"and {len(self.neither) - _SHOWN} more", ""
 
 
-def _only_in(plan: Plan, other_plan: Plan) -> tuple[ClaimKey, ...]:
-    """Return what one plan places and another does not, in order."""
+def _only_in(
+    plan: Plan | None, other_plan: Plan | None
+) -> tuple[ClaimKey, ...]:
+    """Return what one plan places and another does not, in order; nothing if there is one of them only."""
+    if plan is None or other_plan is None:
+        return ()
     missing = {demand.key for demand in plan.unplaced}
     return tuple(
         demand.key

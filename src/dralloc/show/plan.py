@@ -17,7 +17,14 @@ from typing import (
     Unpack,
 )
 
-from pydantic import Discriminator, Field, PlainSerializer, Tag, WithJsonSchema
+from pydantic import (
+    Discriminator,
+    Field,
+    PlainSerializer,
+    Tag,
+    WithJsonSchema,
+    field_serializer,
+)
 
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.compile.write import allocated_claims, allocations
@@ -37,6 +44,7 @@ from dralloc.objects.choices import Choices, ChoiceWords, Mode
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import Finding
 from dralloc.objects.names import ClaimKey, DeviceID
+from dralloc.objects.quantity import NANOS, Quantity
 from dralloc.objects.report import (
     Line,
     Part,
@@ -143,8 +151,21 @@ class UnplacedFields(Fields):
 
     demand: Key = Field(validation_alias="key")
     claims: list[Key]
+    reason: str
+    """Why, in words."""
     error: Word
     """What ended the attempt, if it was an error."""
+
+
+CountOrAmount = Annotated[
+    int,
+    WithJsonSchema(
+        {
+            "type": ["integer", "string"],
+            "description": "How many whole devices, or a quantity of a counter or capacity.",
+        }
+    ),
+]
 
 
 class UseFields(Fields):
@@ -153,11 +174,18 @@ class UseFields(Fields):
     kind: str
     driver: str
     name: str
-    total: Amount
-    before: Amount
+    total: CountOrAmount
+    before: CountOrAmount
     """What claims held before anything was placed."""
-    used: Amount
+    used: CountOrAmount
     share: float
+
+    @field_serializer("total", "before", "used")
+    def _counted(self, nanos: int) -> int | str:
+        """Return the number of whole devices, or the amount."""
+        if self.kind == "devices":
+            return nanos // NANOS
+        return str(Quantity(nanos))
 
 
 class NamespaceUseFields(Fields):
@@ -245,8 +273,9 @@ class ScheduledFields(Fields):
 class DifferenceFields(Fields):
     """What one answer places and another does not."""
 
-    placed_by: Mode
-    not_by: Mode
+    placed_by: str
+    """``first-fit``, ``scheduler``, ``optimal``, or the name of a policy."""
+    not_by: str
     seed: int | None
     """The seed of kube-scheduler's answer; null if it is none of the two."""
     demands: list[Key]
@@ -255,14 +284,18 @@ class DifferenceFields(Fields):
 class ComparisonDocument(Document):
     """What ``dralloc compare --json`` prints."""
 
-    first_fit: PlanFields
-    optimal: PlanFields
+    first_fit: PlanFields | None = Field(validation_alias="by_first_fit")
+    """Null if it was not asked."""
+    optimal: PlanFields | None = Field(validation_alias="by_optimum")
+    """Null if it was not asked."""
+    policies: list[PlanFields]
     only_optimal: list[Key]
     """What the optimum places and first fit does not."""
     only_first_fit: list[Key]
     """What first fit places and the optimum does not."""
     differences: list[DifferenceFields]
-    """What the optimum places and another answer does not, then the reverse; against kube-scheduler first."""
+    """What the best answer (the optimum, if it was asked) places and another one does not, then the reverse; against
+    kube-scheduler first."""
     neither: list[Key]
     """What no answer places."""
     scheduler: ScheduledFields | None = None

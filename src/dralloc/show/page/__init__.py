@@ -83,9 +83,9 @@ def _pictures(answer: Answer) -> Iterator[Picture]:
     if isinstance(answer, OverTime):
         yield from time_pictures(answer, _name)
     if isinstance(answer, Comparison):
-        if answer.optimal.demands:
+        if answer.best.demands:
             yield gains_picture(answer, _name("gains"))
-        if any(row.total for row in answer.optimal.metrics.utilisation):
+        if any(row.total for row in answer.best.metrics.utilisation):
             yield utilisation_picture(answer, _name("utilisation"))
 
 

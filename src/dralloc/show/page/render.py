@@ -11,14 +11,22 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from dralloc.objects.answer import Answer
+from dralloc.objects.choices import Mode
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Table, duration, percent, tier_text
 from dralloc.problem.solution import Tier
-from dralloc.show.comparison import Comparison
+from dralloc.show.comparison import Comparison, answer_words
 from dralloc.show.page import rendered
 from dralloc.show.plan import Plan
 from dralloc.show.plot import device_map, gained, progress, ranks, utilisation
-from dralloc.show.plot.canvas import DARK, LIGHT, Theme, colour_variables, svg
+from dralloc.show.plot.canvas import (
+    DARK,
+    LIGHT,
+    Theme,
+    colour_variables,
+    svg,
+    under,
+)
 from dralloc.show.plot.gained import has_alternatives
 from dralloc.show.plot.over_time import PICTURES, OverTime
 from dralloc.show.question import WHO, asked, kinds_asked
@@ -75,7 +83,8 @@ def utilisation_picture(
     comparison: Comparison, name: str = "utilisation-picture"
 ) -> Picture:
     """Draw how full everything is."""
-    title = "Utilisation before, with first fit and with the optimum"
+    *first, last = map(under, comparison.answers)
+    title = f"Utilisation before, {', '.join(first)} and {last}"
     caption = "Part in use by counter and capacity, over all nodes."
     return _picture(
         partial(utilisation, comparison, title=""), name, title, caption
@@ -87,7 +96,10 @@ def gains_picture(
 ) -> Picture:
     """Draw what the optimum places and the answer that it is held against does not."""
     gain = comparison.gain
-    title = f"Pods and claims by what they want and by which of {gain.words(gain.not_by)} and the optimum places them"
+    both = f"{gain.words(gain.not_by)} and {gain.words(gain.placed_by)}"
+    title = (
+        f"Pods and claims by what they want and by which of {both} places them"
+    )
     caption = (
         f"{title}. A bold outline marks what only one of these two places."
     )
@@ -209,7 +221,7 @@ def unplaced_table(comparison: Comparison) -> Table:
     plans = list(comparison.answers.values())
     fates = list(map(_fates, plans))
     rows: list[tuple[str, ...]] = []
-    for demand in comparison.optimal.demands:
+    for demand in comparison.best.demands:
         key = demand.key
         if any(key in plan.reasons for plan in plans):
             rows.append((str(key), *(fate[key] for fate in fates)))
@@ -305,15 +317,30 @@ class Circumstances:
     timed: bool = True
 
 
+def _tile(words: str) -> str:
+    """Return the words for an answer as a heading of their own."""
+    name = words.removeprefix("the ")
+    return name if name == answer_words(Mode.SCHEDULER) else name.capitalize()
+
+
+def _styled(mode: Mode | str) -> str:
+    """Return the name of an answer's style."""
+    return "optimum" if mode is Mode.OPTIMAL else str(mode)
+
+
 def render(comparison: Comparison, about: Circumstances | None = None) -> str:
     """Write all answers as one HTML page that needs nothing else: no script, no style sheet, no font, no network."""
     about = about or Circumstances()
-    first, best = comparison.first_fit, comparison.optimal
-    scheduled = (
-        [("kube-scheduler", "scheduler", comparison.scheduler.median)]
-        if comparison.scheduler
-        else []
-    )
+    best = comparison.best
+    names = [answer_words(plan.mode) for plan in comparison.plans]
+    tiles = [
+        (_tile(words), _styled(plan.mode), plan)
+        for words, plan in zip(names, comparison.plans, strict=True)
+    ]
+    mapped = [
+        (plan, best, f"map-{plan.mode}", words)
+        for words, plan in zip(names[:-1], comparison.plans, strict=False)
+    ]
     source = {"input": about.source} if about.source else {}
     return rendered(
         "page.html",
@@ -321,22 +348,18 @@ def render(comparison: Comparison, about: Circumstances | None = None) -> str:
         if about.source
         else "dralloc report",
         comparison=comparison,
-        first=first,
         best=best,
         gain=comparison.gain,
-        tiles=(
-            *scheduled,
-            ("First fit", "first-fit", first),
-            ("Optimum", "optimum", best),
-        ),
-        mapped=(
-            *(
-                (plan, best, "map-scheduler", "kube-scheduler")
-                for _, _, plan in scheduled
+        tiles=tiles,
+        mapped=[
+            *mapped,
+            (
+                best,
+                comparison.baseline,
+                f"map-{_styled(best.mode)}",
+                names[-1],
             ),
-            (first, best, "map-first-fit", "first fit"),
-            (best, comparison.baseline, "map-optimum", "the optimum"),
-        ),
+        ],
         kinds=kinds_asked(best.compiled),
         about=about,
         facts={

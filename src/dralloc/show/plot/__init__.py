@@ -26,7 +26,6 @@ from dralloc.show.plot.canvas import (
     BEFORE,
     SMALL,
     TEXT,
-    UNDER,
     WIDTH,
     Bars,
     Theme,
@@ -39,6 +38,7 @@ from dralloc.show.plot.canvas import (
     swatch,
     theme,
     tidy,
+    under,
 )
 from dralloc.show.plot.device_map import device_map
 from dralloc.show.plot.gained import gained, ranks
@@ -356,11 +356,11 @@ def utilisation(
 
 def _told(row: Sequence[Utilisation], comparison: Comparison) -> str:
     """Return what is in use of something under each of the answers."""
-    under = (
-        f"{percent(answer_row.share)} {UNDER[answer]}"
+    shares = (
+        f"{percent(answer_row.share)} {under(answer)}"
         for answer, answer_row in zip(comparison.answers, row, strict=True)
     )
-    return f"{row[0].kind} {row[0].name} {percent(row[0].share_before)} before, {', '.join(under)}"
+    return f"{row[0].kind} {row[0].name} {percent(row[0].share_before)} before, {', '.join(shares)}"
 
 
 def _names(rows: Sequence[Utilisation]) -> list[str]:

@@ -36,7 +36,6 @@ __all__ = [
     "PROFILE_COLOURS",
     "SMALL",
     "TEXT",
-    "UNDER",
     "WIDTH",
     "Bars",
     "Palette",
@@ -55,6 +54,7 @@ __all__ = [
     "text_width",
     "theme",
     "tidy",
+    "under",
 ]
 
 # ----------------------------------------------------------------------------
@@ -304,12 +304,18 @@ FIRST_FIT: Final = Bars("first fit", "first_fit", "\\\\\\\\")
 OPTIMUM: Final = Bars("optimum", "optimum", "")
 
 
-UNDER: Final = {
+_UNDER: Final = {
     "scheduler": "with kube-scheduler",
     "first fit": "with first fit",
     "optimum": "with the optimum",
 }
-"""The words for an answer by its title."""
+_POLICY_HATCHES: Final = ("....", "xx", "||", "oo")
+"""Of the answers of policies, which have one colour."""
+
+
+def under(title: str) -> str:
+    """Return the words for an answer by its title."""
+    return _UNDER.get(title, f"by {title}")
 
 
 def answers_drawn(
@@ -321,6 +327,11 @@ def answers_drawn(
         "first fit": FIRST_FIT,
         "optimum": OPTIMUM,
     }
+    for place, plan in enumerate(comparison.policies):
+        title = str(plan.mode)
+        styles[title] = Bars(
+            title, "bound", _POLICY_HATCHES[place % len(_POLICY_HATCHES)]
+        )
     middle = (len(comparison.answers) - 1) / 2
     return [
         (plan, styles[title], (place - middle) * thickness)

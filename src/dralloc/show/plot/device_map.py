@@ -17,7 +17,7 @@ from matplotlib.patches import Rectangle
 from dralloc.objects.choices import Mode
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import DeviceIndex, Problem
-from dralloc.show.comparison import ANSWERS
+from dralloc.show.comparison import answer_words
 from dralloc.show.plan import Plan
 from dralloc.show.plot.canvas import (
     POINTS,
@@ -616,7 +616,7 @@ def device_map(
     heading = usual if title is None else title
     top = _TITLE_HEIGHT if heading else 0.0
     starred = (
-        f"not placed by {ANSWERS[beside.rules]}"
+        f"not placed by {answer_words(beside.mode)}"
         if beside is not None and only_here
         else ""
     )

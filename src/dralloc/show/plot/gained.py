@@ -19,7 +19,6 @@ from dralloc.show.plan import Plan
 from dralloc.show.plot.canvas import (
     SMALL,
     TEXT,
-    UNDER,
     WIDTH,
     Palette,
     Style,
@@ -32,6 +31,7 @@ from dralloc.show.plot.canvas import (
     swatch,
     theme,
     tidy,
+    under,
 )
 from dralloc.show.plot.holdings import RequestProfile, RequestProfiles, clean
 
@@ -137,7 +137,7 @@ def gained(
         The heading; what the optimum places and which baseline does not if None. Empty for none.
     """
     segments = _segments(comparison.gain)
-    profiles = RequestProfiles(comparison.optimal.compiled.cluster)
+    profiles = RequestProfiles(comparison.best.compiled.cluster)
     colours, palette, gains = (
         theme(),
         Palette(profiles),
@@ -253,9 +253,9 @@ def _entry(colours: Theme, part: _Segment) -> Patch:
 def _gains(comparison: Comparison, profiles: RequestProfiles) -> list[_Gain]:
     """Return the demands by what they want, in the order in which each request profile shows first."""
     baseline = {demand.key for demand in comparison.baseline.unplaced}
-    best = {demand.key for demand in comparison.optimal.unplaced}
+    best = {demand.key for demand in comparison.best.unplaced}
     by_words: dict[str, _Gain] = {}
-    for demand in comparison.optimal.demands:
+    for demand in comparison.best.demands:
         wants, profile = _wants(demand, profiles)
         gain = by_words.setdefault(wants, _Gain(wants, profile, Counter()))
         gain.counts[demand.key in baseline, demand.key in best] += 1
@@ -334,14 +334,14 @@ def ranks(
     counts = [_rank_counts(plan) for plan, _, _ in plans]
     rows = max((len(rank_row) for rank_row in counts), default=1)
     names = [*(f"alternative {rank + 1}" for rank in range(rows - 1)), "none"]
-    titles = [UNDER[answer] for answer in comparison.answers]
+    titles = [under(answer) for answer in comparison.answers]
     # The same in words, for those who cannot see the picture.
     told: list[str] = []
     for name, *row in zip(names, *counts, strict=True):
-        under = [
+        rows_told = [
             f"{count} {title}" for count, title in zip(row, titles, strict=True)
         ]
-        told.append(f"{name}: {', '.join(under)}")
+        told.append(f"{name}: {', '.join(rows_told)}")
     ax = axes(ax, _MARGINS + _RANK_ROW * rows, WIDTH / 2 - 10, says=told)
     for (_, kind, shift), rank_row in zip(plans, counts, strict=True):
         places = [place + shift for place in range(rows)]
