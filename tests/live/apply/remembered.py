@@ -88,15 +88,19 @@ class RememberedRun(ApplyRun):
 
 
 def unversioned(one: Json) -> Json:
-    """An object without what no plan depends on: its version, and when it was allocated or fenced."""
+    """An object without what no plan depends on: its version, what was noted on it, and when it was changed."""
     metadata = dict(one["metadata"])
-    metadata.pop("resourceVersion", None)
+    for name in ("resourceVersion", "annotations"):
+        metadata.pop(name, None)
+    if one["kind"] == "ResourceClaim":
+        metadata.pop("labels", None)
     one = {**one, "metadata": metadata}
-    if allocation := (one.get("status") or {}).get("allocation"):
-        one["status"] = {
-            **one["status"],
-            "allocation": _without_time(allocation),
-        }
+    if one.get("status"):
+        status = dict(one["status"])
+        status.pop("conditions", None)
+        if status.get("allocation"):
+            status["allocation"] = _without_time(status["allocation"])
+        one["status"] = status
     if taints := one.get("spec", {}).get("taints"):
         one["spec"] = {
             **one["spec"],
