@@ -828,10 +828,11 @@ class World:
         }
         if not self.released_by_others:
             assert released.isdisjoint(self.scheduler.deallocated)
+            stranded = [] if unfinished else self._stranded(released)
+            assert stranded == []
         assert self.misplaced == []
         if not unfinished:
             assert self.probes == []
-            assert self._stranded(released) == []
         assert not self.scheduler.has_crashed
 
     def _stranded(self, released: set[str]) -> list[str]:

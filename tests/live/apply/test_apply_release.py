@@ -285,6 +285,24 @@ def test_a_rollback_takes_nothing_from_pods_that_are_released() -> None:
         world.check()
 
 
+def test_what_is_released_keeps_its_claims_although_the_rest_cannot_be_written() -> (
+    None
+):
+    """A gang of which one pod is released when the run is killed, and a claim of the other goes meanwhile."""
+    for step in range(Setting(gang=True).world().apply({})):
+        world = Setting(gang=True).world()
+        world.apply({step: world.journal.kill})
+        begun = released_of(world.server) == ["p"]
+        if not (world.journal.unfinished and begun):
+            continue
+        world.server.objects.pop(("resourceclaims", "default", "c"))
+        world.deleted.add("c")
+        world.apply({})
+        assert devices_of(world.server.one("resourceclaims", "a")) != [], step
+        assert devices_of(world.server.one("resourceclaims", "b")) != [], step
+        assert released_of(world.server) == ["p"], step
+
+
 def test_what_has_begun_to_be_released_is_released() -> None:
     server = Simulated()
     server.add(*crowd(1, gated("p", "a"), gated("q", "a"), gated("r", "a")))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 import yaml
 
+from dralloc.live.batch import Figures
 from dralloc.live.snapshot import LISTED_KINDS
 from wire import Json
 
@@ -61,3 +63,22 @@ def test_the_deployment_runs_as_that_account(root: Path) -> None:
     spec = deployment["spec"]["template"]["spec"]
     assert spec["serviceAccountName"] == "dralloc-batch"
     assert spec["containers"][0]["args"][0] == "batch"
+
+
+def test_the_alerts_of_the_operators_page_name_metrics_that_there_are(
+    root: Path,
+) -> None:
+    page = (root / "docs" / "how-to" / "operate.md").read_text()
+    text = page.partition("```yaml\n")[2].partition("```")[0]
+    (group,) = yaml.safe_load(text)["groups"]
+    served = {
+        line.partition("{")[0].partition(" ")[0]
+        for line in Figures().text().decode().splitlines()
+    }
+    named = {
+        name
+        for alert in group["rules"]
+        for name in re.findall(r"dralloc_\w+", alert["expr"])
+    }
+    assert len(named) >= 5
+    assert named <= served

@@ -109,7 +109,8 @@ class Executor:
         Raises
         ------
         LeftAlone
-            Something of it cannot be written, or a pod waits no more; what was written is taken back.
+            Something of it cannot be written, or a pod waits no more; what was written is taken back, unless a pod of
+            it was released already, by a run that was killed.
         """
         done: list[WrittenClaim] = []
         try:
@@ -121,7 +122,8 @@ class Executor:
             for demand in unit.demands:
                 self._check(demand, None)
         except LeftAlone:
-            self._take_back(done)
+            if not self.is_begun(unit):
+                self._take_back(done)
             raise
 
     def release(self, unit: WriteUnit, toleration: Json | None) -> None:
@@ -139,17 +141,22 @@ class Executor:
         LeftAlone
             A pod is gone before any was released, or a claim of it is not allocated; what was written is taken back.
         """
-        try:
-            written = {claim.key for claim in unit.claims}
-            for demand in unit.demands:
-                self._check(demand, written)
-        except LeftAlone:
-            # Once a pod of the unit runs, the others are released as well: a gang that has
-            # begun is not taken apart.
-            if not any(self.is_released(demand) for demand in unit.demands):
-                self._take_back(unit.claims)
-                raise
+        written = {claim.key for claim in unit.claims}
+        failures: dict[ClaimKey, LeftAlone] = {}
         for demand in unit.demands:
+            try:
+                self._check(demand, written)
+            except LeftAlone as why:
+                failures[demand.key] = why
+        # Once a pod of the unit runs, the others are released as well: a gang that has
+        # begun is not taken apart.
+        if failures and not any(map(self._is_released, unit.demands)):
+            self._take_back(unit.claims)
+            raise next(iter(failures.values()))
+        self.stuck |= failures
+        for demand in unit.demands:
+            if demand.key in failures:
+                continue
             try:
                 self._release(demand, toleration)
             except LeftAlone as why:
@@ -292,7 +299,17 @@ class Executor:
             raise LeftAlone(f"claim {key}", refusal) from None
         return bool((held.get("status") or {}).get("allocation"))
 
-    def is_released(self, demand: WrittenDemand) -> bool:
+    def is_begun(self, unit: WriteUnit) -> bool:
+        """Return whether the run of the journal has taken the gate of a pod of a unit, which cannot be given back."""
+        released = {
+            entry["uid"] for entry in self.journal.of(JournalStep.RELEASE)
+        }
+        return any(
+            demand.pod in released and self._is_released(demand)
+            for demand in unit.demands
+        )
+
+    def _is_released(self, demand: WrittenDemand) -> bool:
         """Return whether a pod is there and has no gate any more."""
         try:
             pod = self._get(PODS, demand.key, demand.pod) if demand.pod else {}

@@ -473,7 +473,9 @@ class ApplyRun:
         self._take_on()
         left_alone: list[Aside] = []
         taken_back: list[ClaimKey] = []
-        begun = [unit for unit in self.journal.units if self._is_begun(unit)]
+        begun = [
+            unit for unit in self.journal.units if self._executor.is_begun(unit)
+        ]
         kept_claims = {claim.uid for unit in begun for claim in unit.claims}
         with self._fence_lifted():
             for unit in begun:
@@ -499,16 +501,6 @@ class ApplyRun:
             asides=tuple(left_alone),
             taken_back=tuple(taken_back),
             fence=self.fence.kind,
-        )
-
-    def _is_begun(self, unit: WriteUnit) -> bool:
-        """Return whether the run of the journal has taken the gate of a pod."""
-        released = {
-            entry["uid"] for entry in self.journal.of(JournalStep.RELEASE)
-        }
-        return any(
-            demand.pod in released and self._executor.is_released(demand)
-            for demand in unit.demands
         )
 
     def _rounds(self, units: Sequence[WriteUnit]) -> Sequence[WriteUnit]:
@@ -543,7 +535,8 @@ class ApplyRun:
             written = [
                 claim for claim in unit.claims if claim.uid in held & intended
             ]
-            if len(written) < len(unit.claims):
+            is_half = len(written) < len(unit.claims)
+            if is_half and not self._executor.is_begun(unit):
                 for claim in reversed(written):
                     with suppress(LeftAlone):
                         self._executor.retract(claim)
