@@ -6,6 +6,7 @@ import pytest
 
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.errors import DrallocError
+from dralloc.objects.features import Features
 from dralloc.problem import DeviceIndex
 from wire import (
     Json,
@@ -276,3 +277,24 @@ def test_pods_of_a_daemon_set_have_a_node_each_cordoned_or_not() -> None:
         ("agent-node-0", (0,)),
         ("agent-node-1", (1,)),
     ]
+
+
+def test_the_version_of_the_nodes_is_noticed() -> None:
+    older = node()
+    older["status"] = {"nodeInfo": {"kubeletVersion": "v1.35.2"}}
+    source = cluster(older, device_class(), resource_slice(gpus(1)))
+    [finding] = compile_cluster(source).findings
+    assert finding.rule.startswith(
+        "the nodes run Kubernetes 1.35, where DRAPartitionableDevices, "
+    )
+    assert finding.rule.endswith(
+        "are off by default; --kubernetes 1.35 answers as that version does"
+    )
+    assert not compile_cluster(
+        source, kubernetes="1.35", features=Features.of_kubernetes("1.35")
+    ).findings
+    older["status"]["nodeInfo"]["kubeletVersion"] = "v1.31.0-eks"
+    [finding] = compile_cluster(cluster(older)).findings
+    assert "Kubernetes 1.31, whose feature gates are not known" in finding.rule
+    older["status"]["nodeInfo"]["kubeletVersion"] = "unknown"
+    assert not compile_cluster(cluster(older)).findings

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 import typer
 
 import dralloc
-from dralloc.cli.console import Answers, Checks, Exit, Printing
+from dralloc.cli.console import Answers, Checks, Exit, Printing, Session
 from dralloc.cli.options import (
     GATES,
     SIMULATE,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "conformance_command",
+    "example_command",
     "simulate_command",
     "study_command",
     "validate_command",
@@ -627,3 +628,54 @@ def _parts(outcomes: list[CaseOutcome]) -> list[Part]:
     if len(failed) > _SHOWN:
         parts.append(Line(f"and {len(failed) - _SHOWN} more; --json lists all"))
     return parts
+
+
+# ----------------------------------------------------------------------------
+# ``dralloc example``: clusters to try things with, as the documentation names them.
+
+_PACKAGE: Final = Path(__file__).parents[1]
+_CHECKOUT: Final = _PACKAGE.parents[1] / "models"
+_EXAMPLES: Final = (
+    "fair-share",
+    "first-available",
+    "gang",
+    "gpu-nic",
+    "h100-mig",
+    "rails",
+)
+
+
+def example_command(
+    directory: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR", help="Where to write them; it is made if need be."
+        ),
+    ],
+    *,
+    session: Session,
+) -> None:
+    """Write the clusters of the documentation to a directory, to try commands with."""
+    from dralloc.objects.save import write_text
+
+    packed = _PACKAGE / "examples"
+    source = packed if packed.is_dir() else _CHECKOUT
+    rows = []
+    for name in _EXAMPLES:
+        files = [
+            path
+            for path in sorted((source / name).glob("*.yaml"))
+            if path.name != "expected.yaml"
+        ]
+        target = directory / name
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DrallocError(
+                f"{target}: cannot be made: {error.strerror or error}"
+            ) from None
+        for path in files:
+            write_text(path.read_text(), target / path.name)
+        rows.append((str(target), ", ".join(path.name for path in files)))
+    session.show([Table("Written", ("directory", "files"), rows)])
+    session.tell(f"try: dralloc compare {directory / 'h100-mig'}")

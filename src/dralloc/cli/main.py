@@ -12,6 +12,7 @@ import dralloc
 from dralloc.cli.console import CommandGroup, Commands
 from dralloc.cli.lab import (
     conformance_command,
+    example_command,
     simulate_command,
     study_command,
     validate_command,
@@ -53,6 +54,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "redact": redact_command,
     "conformance": conformance_command,
     "schema": schema_command,
+    "example": example_command,
 }
 
 SECTIONS: Final = {
@@ -60,7 +62,7 @@ SECTIONS: Final = {
     "Understand": ("capacity", "explain", "stranded", "plan"),
     "Live clusters": ("snapshot", "apply", "batch"),
     "Research": ("study", "simulate"),
-    "Files": ("validate", "redact", "schema", "conformance"),
+    "Files": ("validate", "redact", "schema", "conformance", "example"),
 }
 """In which order help shows the commands, and under which heads."""
 
@@ -80,6 +82,7 @@ EXAMPLES: Final = {
     "redact": "dralloc redact cluster.yaml --to redacted.yaml",
     "schema": "dralloc schema allocate",
     "conformance": "dralloc conformance recorded_cases.jsonl",
+    "example": "dralloc example examples",
     "headroom": "dralloc plan headroom cluster.yaml --claim team/gpu",
     "fewest-nodes": "dralloc plan fewest-nodes cluster.yaml",
     "drain": "dralloc plan drain node-7 -f cluster.yaml",

@@ -12,6 +12,7 @@ allocated already, and about what objects say that the answer leaves out.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -68,6 +69,7 @@ from dralloc.objects.errors import (
     UnknownField,
     no_node,
 )
+from dralloc.objects.features import GATES, KNOWN_VERSIONS, Features
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.notebook import Brief
@@ -83,6 +85,7 @@ __all__ = ["CompiledCluster", "compile_cluster"]
 # asked.
 
 _NAMED = 3
+_MINOR: Final = re.compile(r"v?1\.(\d+)")
 
 
 def _remarks(
@@ -107,6 +110,39 @@ def _remarks(
         if name not in namespaces:
             rule = f'--cap {name}={cap.resource}:{cap.most}: there is no claim and no pod in namespace "{name}"'
             yield Finding("", "", "", rule)
+
+
+def _other_version(cluster: Cluster, choices: Choices) -> Iterator[Finding]:
+    """That the nodes run a version of Kubernetes in which gates are off by default that are on for the answer."""
+    versions = (node.status.node_info.kubelet_version for node in cluster.nodes)
+    minors = {
+        int(found[1])
+        for found in map(_MINOR.match, dict.fromkeys(versions))
+        if found
+    }
+    if choices.kubernetes is not None or not minors:
+        return
+    version = f"1.{min(minors)}"
+    if version not in KNOWN_VERSIONS:
+        known = ", ".join(KNOWN_VERSIONS)
+        rule = f"the nodes run Kubernetes {version}, whose feature gates are not known (those of {known} are)"
+        yield Finding("", "", "", rule)
+        return
+    there = Features.of_kubernetes(version)
+    off = [
+        gate.upstream
+        for name, gate in GATES.items()
+        if getattr(choices.features, name) and not getattr(there, name)
+    ]
+    if off:
+        further = f" and {len(off) - _NAMED} more" if len(off) > _NAMED else ""
+        rule = f"the nodes run Kubernetes {version}, where {', '.join(off[:_NAMED])}{further} are off by default"
+        yield Finding(
+            "",
+            "",
+            "",
+            f"{rule}; --kubernetes {version} answers as that version does",
+        )
 
 
 def _left_alone(cluster: Cluster) -> Iterator[Finding]:
@@ -511,6 +547,7 @@ def compile_cluster(
     # depends on who matches.
     problem = worth.applied(problem)
     findings = (
+        *_other_version(cluster, choices),
         *extended.findings,
         *_remarks(cluster, table, drifts, caps),
         *quotas.findings(),

@@ -34,6 +34,7 @@ from dralloc.objects.api.disclosure import (
     Operator,
     PriorityName,
     Refined,
+    Removed,
     ResourceName,
     TaintKey,
     TaintValue,
@@ -59,6 +60,7 @@ __all__ = [
     "NodeSelectorTerm",
     "NodeSpec",
     "NodeStatus",
+    "NodeSystemInfo",
     "PodAffinity",
     "PodAffinityTerm",
     "PreferredSchedulingTerm",
@@ -127,11 +129,18 @@ class ContainerImage(PartialModel):
     size_bytes: Int64 = 0
 
 
+class NodeSystemInfo(PartialModel):
+    """The versions of what runs on a node."""
+
+    kubelet_version: Annotated[StrictStr, Removed.WHOLE] = ""
+
+
 class NodeStatus(PartialModel):
     """The resources that pods may use, among them those of device plugins, and the images on the node."""
 
     allocatable: Mapping[ResourceName, QuantityField] = EMPTY
     images: tuple[ContainerImage, ...] = ()
+    node_info: NodeSystemInfo = NodeSystemInfo()
 
 
 class Node(PartialObject, api_version="v1"):
