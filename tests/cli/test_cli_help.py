@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from typing import Any
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 
 from dralloc.cli import app
 from dralloc.cli.main import COMMANDS, EXAMPLES, SECTIONS
+from dralloc.cli.options import GROUPS
 from dralloc.cli.questions import PLANS
 
 ROOT: Any = typer.main.get_command(app)
@@ -46,3 +48,19 @@ def test_examples_have_arguments_and_options_that_exist(name: str) -> None:
 def test_help_of_a_command_ends_with_its_example(name: str) -> None:
     text = CliRunner().invoke(app, [name, "--help"]).stdout
     assert text.rstrip().endswith(EXAMPLES[name].split()[-1])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_shared_options_stand_in_groups(name: str) -> None:
+    """Every option once, and none of those that many commands share among the command's own."""
+    text = CliRunner().invoke(app, [name, "--help"]).stdout
+    heads = [line[:-1] for line in text.splitlines() if line.endswith(":")]
+    known = ["Arguments", "Options", *GROUPS]
+    assert [head for head in known if head in heads] == [
+        head for head in heads if head in known
+    ]
+    own = text.partition("\nOptions:\n")[2].partition("\n\n")[0]
+    assert "--help" in own
+    assert not {"--quiet", "--live", "--no-headers"} & set(own.split())
+    shown = re.findall(r"^  (?:-\w, )?(--[a-z-]+)", text, re.MULTILINE)
+    assert len(shown) == len(set(shown))

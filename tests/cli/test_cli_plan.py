@@ -364,7 +364,7 @@ def test_what_is_pending_and_cannot_be_had_is_left_out_with_the_reason(
     ]
     assert (
         "warning: does not count: default/quarter"
-        in plan("fewest-nodes", path).stdout
+        in plan("fewest-nodes", path).stderr
     )
 
 

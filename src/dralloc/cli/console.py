@@ -40,6 +40,7 @@ from dralloc.objects.errors import (
     Finding,
 )
 from dralloc.objects.report import (
+    Line,
     Part,
     one_line,
     percent,
@@ -450,9 +451,15 @@ class Printing(Session):
         return Form.JSON if self.as_json else self.output
 
     def show_tables(self, parts: Iterable[Part]) -> None:
-        """Print lines and tables, as wide and with such heads as is asked for."""
+        """Print lines and tables, as wide and with such heads as is asked for; warnings among them go beside them."""
+        shown: list[Part] = []
+        for part in parts:
+            if isinstance(part, Line) and part.text.startswith("warning: "):
+                self.tell(part.text, part.style)
+            else:
+                shown.append(part)
         wide = self.form is Form.WIDE
-        self.show(parts, wide=wide, headers=not self.no_headers)
+        self.show(shown, wide=wide, headers=not self.no_headers)
 
     def answer(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -368,7 +368,17 @@ def study_command(  # noqa: PLR0913 - one parameter per option
         write_text(table.to_csv(index=False), file)
         session.tell(f"{file}: {counted(len(table), 'answer')}")
         return
-    session.answer(Rows(lambda: [_table(table)], {"answers": table}))
+    session.answer(Rows(lambda: _tables(table), {"answers": table}))
+
+
+def _tables(rows: DataFrame) -> list[Part]:
+    """Return what was placed by seed, demand and mode; for those who want to see more, with all figures."""
+    details = ("seconds.", "utilisation.")
+    columns = [name for name in rows if not str(name).startswith(details)]
+    return [
+        replace(_table(rows[columns]), title="Placed"),
+        replace(_table(rows), title="All figures", wide=True),
+    ]
 
 
 def _table(frame: DataFrame) -> Table:

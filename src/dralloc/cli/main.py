@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand
 
 import dralloc
 from dralloc.cli.console import CommandGroup, Commands
@@ -23,7 +24,7 @@ from dralloc.cli.live import (
     redact_command,
     snapshot_command,
 )
-from dralloc.cli.options import with_options
+from dralloc.cli.options import GROUPS, with_options
 from dralloc.cli.questions import (
     PLANS,
     allocate_command,
@@ -108,6 +109,33 @@ class SectionedCommands(Commands):
                 formatter.write_dl(rows)
 
 
+class GroupedOptions(TyperCommand):
+    """A command whose help shows its own options first, and then those that many commands share, by group."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments, the command's own options, and the others by group."""
+        own: list[tuple[str, str]] = []
+        grouped: dict[str, list[tuple[str, str]]] = {
+            "Arguments": [],
+            "Options": own,
+            **{title: [] for title in GROUPS},
+        }
+        group_of = {
+            name: title for title, names in GROUPS.items() for name in names
+        }
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is None:
+                continue
+            is_argument = parameter.param_type_name == "argument"
+            title = group_of.get(str(parameter.name), "Options")
+            grouped["Arguments" if is_argument else title].append(record)
+        for title, records in grouped.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
 app = typer.Typer(
     name="dralloc",
     cls=SectionedCommands,
@@ -126,7 +154,8 @@ plan = typer.Typer(
 for group, commands in ((app, COMMANDS), (plan, PLANS)):
     for name, command in commands.items():
         epilog = f"Example: {EXAMPLES[name]}"
-        group.command(name, epilog=epilog)(with_options(command))
+        registered = group.command(name, cls=GroupedOptions, epilog=epilog)
+        registered(with_options(command))
 app.add_typer(plan, name="plan")
 
 

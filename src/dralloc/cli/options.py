@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import is_dataclass
 from enum import StrEnum
 from functools import wraps
@@ -31,6 +31,7 @@ __all__ = [
     "ANSWER",
     "BINDING",
     "GATES",
+    "GROUPS",
     "READ",
     "SCHEDULER",
     "SEARCH",
@@ -337,6 +338,19 @@ SCHEDULER: Final[OptionSet] = {
     ),
 }
 """All that matters for all answers."""
+
+GROUPS: Final[Mapping[str, Collection[str]]] = {
+    "Output": ("output", "as_json", "no_headers", "quiet"),
+    "Input": (*READ.keys() - GATES.keys(), "limit"),
+    "A live cluster": ("live", "context", "kubeconfig"),
+    "Kubernetes": (*GATES, "scheduler_config"),
+    "Rules beside those of the API": BINDING.keys() - SEARCH.keys(),
+    "The search": (
+        *SEARCH.keys() - READ.keys(),
+        *ANSWER.keys() - BINDING.keys() - {"node", "keep", "goal"},
+    ),
+}
+"""In which groups help shows the options that many commands share; a command's own come first."""
 
 _OF_BATCHES: Final = ("gang", "across", "cap", "fair", "keep")
 

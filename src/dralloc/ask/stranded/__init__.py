@@ -212,7 +212,8 @@ class Stranding(Provisional):
 
     def names(self) -> Iterator[str]:
         """The pools with free capacity that is of no use."""
-        yield from dict.fromkeys(row.pool for row in self.pools if row.stranded)
+        stranded = (row for row in self.pools if row.stranded)
+        yield from dict.fromkeys(f"{row.driver}/{row.pool}" for row in stranded)
 
     def body(self) -> list[Part]:
         """Return the report as tables and lines."""
@@ -247,6 +248,7 @@ class Stranding(Provisional):
         by_cause = (f">{cause.value}" for cause in causes)
         columns = (
             where,
+            "driver",
             "measure",
             ">of",
             ">free",
@@ -261,6 +263,7 @@ class Stranding(Provisional):
 
     def _cells(self, row: Row, causes: Sequence[Cause]) -> Iterator[str]:
         yield row.pool or row.node_kind
+        yield row.driver
         yield row.measure
         yield amount(row.total)
         yield amount(row.free)
