@@ -487,6 +487,10 @@ def _renamed(pod: Pod, kind: str) -> Pod:
 # The claims of pods: those that were given, and those that are made from templates.
 
 
+_HINTED: Final = 20
+"""For so many things that are missing it is looked up what may be meant."""
+
+
 class Claiming:
     """Finds the claims of pods and makes those that are missing, as the resource claim controller does.
 
@@ -563,7 +567,7 @@ class Claiming:
             key = ClaimKey(pod.key.namespace, entry.resource_claim_name)
             if key not in self.claims:
                 missing = f'ResourceClaim "{key.name}" not found'
-                meant = _meant(key, self.claims)
+                meant = self._meant(key, self.claims)
                 self._miss(pod, f"{path}.resourceClaimName", missing + meant)
             return key
         if entry.resource_claim_template_name is None:
@@ -615,12 +619,21 @@ class Claiming:
         if template is None:
             named = str(entry.resource_claim_template_name)
             missing = f'ResourceClaimTemplate "{named}" not found'
-            meant = _meant(ClaimKey(namespace, named), self._templates)
+            missing_key = ClaimKey(namespace, named)
+            meant = self._meant(missing_key, self._templates)
             path = f"{path}.resourceClaimTemplateName"
             self._miss(pod, path, missing + meant)
         else:
             self.claims[key] = claim_for(owner, entry.name, template, name)
         return key
+
+    def _meant(self, missing: ClaimKey, known: Iterable[ClaimKey]) -> str:
+        """Return what of the same namespace may be meant; of the first that are missing, as more are not shown."""
+        if len(self._missing) >= _HINTED:
+            return ""
+        namespace = missing.namespace
+        names = [key.name for key in known if key.namespace == namespace]
+        return did_you_mean(missing.name, names)
 
     def _miss(self, pod: Pod, path: str, rule: str) -> None:
         self.unresolved[pod.key] = (
@@ -630,10 +643,3 @@ class Claiming:
         self._missing.setdefault((pod.key.namespace, rule), []).append(
             (pod, path)
         )
-
-
-def _meant(missing: ClaimKey, known: Iterable[ClaimKey]) -> str:
-    """Return what of the same namespace may be meant."""
-    namespace = missing.namespace
-    names = [key.name for key in known if key.namespace == namespace]
-    return did_you_mean(missing.name, names)

@@ -585,13 +585,15 @@ class ObjectReader:
         only looked at.
         """
         written = written or partial(written_path, raw)
-        repair = _Repair()
+        # Nearly all objects are as they should be: no more is made for them than has to be.
+        repair: _Repair | None = None
         while True:
             try:
                 built = self._built(model, body)
                 break
             except ValidationError as failure:
                 errors = failure.errors(include_url=False)
+            repair = repair or _Repair()
             unknown = [
                 error for error in errors if error["type"] in UNKNOWN_FIELD
             ]
@@ -625,10 +627,10 @@ class ObjectReader:
             )
             return None
         read_object = self._named(built)
-        if usable and not repair.broken:
+        broken = tuple(repair.broken) if repair else ()
+        if usable and not broken:
             return read_object
         if self.mended is not None:
-            broken = tuple(repair.broken)
             self.mended.append(Mended(read_object, source, broken))
         return None
 

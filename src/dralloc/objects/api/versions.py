@@ -140,12 +140,14 @@ def _nested_request(raw: Json) -> Json:
 
 def misplaced(kind: str, raw: Json) -> list[tuple[Path, list[str]]]:
     """Return which requests of an object that calls itself v1 have the form of v1beta1, with the fields that tell."""
-    spec: Any = raw
-    for step in CLAIM_SPECS.get(kind, "").split("."):
-        spec = spec.get(step) if isinstance(spec, dict) else None
-    devices = spec.get("devices") if isinstance(spec, dict) else None
-    requests = devices.get("requests") if isinstance(devices, dict) else None
-    steps = (*CLAIM_SPECS.get(kind, "").split("."), "devices", "requests")
+    if kind not in CLAIM_SPECS:
+        return []
+    steps = (*CLAIM_SPECS[kind].split("."), "devices", "requests")
+    requests: Any = raw
+    for step in steps:
+        if not isinstance(requests, dict):
+            return []
+        requests = requests.get(step)
     return [
         ((*steps, number), [name for name in request if name in EXACT])
         for number, request in enumerate(

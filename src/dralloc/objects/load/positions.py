@@ -77,13 +77,12 @@ class ObjectSource(str):
     It is a plain text wherever it is copied to another process.
     """
 
-    __slots__ = ("document", "items", "text")
+    __slots__ = ("number", "outer")
 
-    text: SourceText
-    document: int
-    """The number of the document, from 1."""
-    items: tuple[int, ...]
-    """The place in a list, and in the lists in it, from 0; empty where the document is the object."""
+    outer: SourceText | ObjectSource
+    """The text, or the list that the object is an item of."""
+    number: int
+    """The number of the document in the text, from 1; or the place in the list, from 0."""
 
     @classmethod
     def at(
@@ -91,19 +90,37 @@ class ObjectSource(str):
     ) -> ObjectSource:
         """Return the place of a document, which is named if it is not the only one."""
         words = text.name if is_only else f"{text.name}: document {document}"
-        return cls._of(words, text, document, ())
+        source = str.__new__(cls, words)
+        source.outer, source.number = text, document
+        return source
 
     def item(self, number: int) -> ObjectSource:
-        """Return the place of an item of the list that is here."""
-        return self._of(self, self.text, self.document, (*self.items, number))
-
-    @classmethod
-    def _of(
-        cls, words: str, text: SourceText, document: int, items: tuple[int, ...]
-    ) -> ObjectSource:
-        source = cls(words)
-        source.text, source.document, source.items = text, document, items
+        """Return the place of an item of the list that is here; there may be a million of them."""
+        source = str.__new__(ObjectSource, self)
+        source.outer = self
+        source.number = number
         return source
+
+    @property
+    def document(self) -> ObjectSource:
+        """The document that the object is, or is a part of."""
+        outer = self.outer
+        return self if isinstance(outer, SourceText) else outer.document
+
+    @property
+    def text(self) -> SourceText:
+        """The text that the document is in."""
+        outer = self.document.outer
+        assert isinstance(outer, SourceText)
+        return outer
+
+    @property
+    def items(self) -> tuple[int, ...]:
+        """The places in a list, and in the lists in it; empty where the document is the object."""
+        outer = self.outer
+        if isinstance(outer, SourceText):
+            return ()
+        return (*outer.items, self.number)
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
         return str, (str(self),)
@@ -240,7 +257,7 @@ class _LongText:
 
     def places(self, source: ObjectSource) -> Mapping[_Path, Position]:
         """Return where the parts of an object begin; only where it begins itself once much has been read."""
-        starts = self._starts(source.document, bool(source.items))
+        starts = self._starts(source.document.number, bool(source.items))
         number = source.items[0] if source.items else 0
         if number >= len(starts) - 1 or len(source.items) > 1:
             return {}
@@ -251,7 +268,7 @@ class _LongText:
         # Blanks for what stands before it in its line, so that columns are right.
         object_text = b" " * (column - 1) + self.data[start:end]
         self._read += len(object_text)
-        here: _Path = (source.document, *_steps_to(source))
+        here: _Path = (source.document.number, *_steps_to(source))
         if self._read > _READ:
             return {here: Position(line, column)}
         return {
@@ -377,7 +394,7 @@ def _place(
     places: Mapping[_Path, Position], source: ObjectSource, finding: Finding
 ) -> Position | None:
     """Return where the field is, or the innermost part around it that is there."""
-    path: _Path = (source.document, *_steps_to(source))
+    path: _Path = (source.document.number, *_steps_to(source))
     position = places.get(path)
     for step in _STEP.finditer(finding.path):
         key = step[2] if step[1] is None else step[1]
