@@ -15,6 +15,7 @@ import pytest
 
 import dralloc
 import kubecel
+from dralloc.objects.choices import NodelessWords
 
 MODULES = [
     name
@@ -130,10 +131,13 @@ def test_every_function_takes_choices_and_says_what_it_does_with_them(
     if name in {"example", "load", "report", "validate"}:
         assert "choices" not in taken
         return
-    assert [taken[one].kind for one in ("choices", "words")] == [
-        inspect.Parameter.KEYWORD_ONLY,
-        inspect.Parameter.VAR_KEYWORD,
-    ]
+    assert taken["choices"].kind is inspect.Parameter.KEYWORD_ONLY
+    kinds = {parameter.kind for parameter in taken.values()}
+    assert inspect.Parameter.VAR_KEYWORD not in kinds
+    # Each choice stands in the signature, with what it is by default.
+    words = set(NodelessWords.__annotations__)
+    assert words <= set(taken)
+    assert taken["seed"].default == 0
 
 
 MODEL = "models/h100-mig-smallest"

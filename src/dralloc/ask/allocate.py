@@ -25,6 +25,7 @@ from dralloc.objects.choices import (
     Mode,
     ModeName,
     PolicyName,
+    spelled_out,
 )
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError
@@ -187,6 +188,7 @@ def _bindings(
 OnProgress = Callable[[Progress], None]
 
 
+@spelled_out(ChoiceWords)
 def allocate(
     cluster: Cluster,
     mode: Mode | ModeName | PolicyName | Policy = Mode.OPTIMAL,
@@ -245,6 +247,7 @@ def allocate(
     return answers.plan(policy_name(way), answers.by_policy(way))
 
 
+@spelled_out(ChoiceWords)
 def compare(
     cluster: Cluster,
     *,

@@ -16,7 +16,7 @@ from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.compile.inventory import held_results, product_name, product_names
 from dralloc.objects.answer import Amount, Document, Documented, Fields, Word
 from dralloc.objects.api import ResourceSlice
-from dralloc.objects.choices import Choices, NodelessWords
+from dralloc.objects.choices import Choices, NodelessWords, spelled_out
 from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError, Finding
 from dralloc.objects.names import DeviceID, PoolID
@@ -397,6 +397,7 @@ def _in_order(states: Mapping[DeviceState, int]) -> Mapping[DeviceState, int]:
     return {state: states[state] for state in DeviceState if states.get(state)}
 
 
+@spelled_out(NodelessWords)
 def capacity(
     cluster: Cluster,
     *,

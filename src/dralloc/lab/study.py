@@ -25,7 +25,13 @@ import orjson
 from dralloc.check import check
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.api import ApiObject, to_wire
-from dralloc.objects.choices import Backend, Choices, ChoiceWords, Options
+from dralloc.objects.choices import (
+    Backend,
+    Choices,
+    ChoiceWords,
+    Options,
+    spelled_out,
+)
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import ChoiceError, DrallocError
 from dralloc.objects.limits import LIMITS, Limits
@@ -515,6 +521,7 @@ _NO_MATTER = frozenset(
 """Choices that change no row, or stand beside them in the key."""
 
 
+@spelled_out(ChoiceWords)
 def study(  # noqa: PLR0913 - what a table has rows for, and how it is kept
     scenario: Source,
     *,

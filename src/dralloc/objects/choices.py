@@ -6,9 +6,10 @@ First the words that users choose from, then how the optimum is searched for (`O
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from inspect import Parameter, signature
 from os import PathLike
 from typing import Final, Literal, TypedDict, TypeVar
 
@@ -41,6 +42,7 @@ __all__ = [
     "Thresholds",
     "chosen",
     "several",
+    "spelled_out",
 ]
 
 # ----------------------------------------------------------------------------
@@ -573,3 +575,43 @@ class ChoiceWords(NodelessWords, total=False):
     """Choices by name: the fields of `Choices`."""
 
     nodes: Sequence[str]
+
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def spelled_out(
+    words: type[NodelessWords],
+) -> Callable[[Function], Function]:
+    """Decorate a function that takes choices by name, so that its signature names each of them with its default.
+
+    Parameters
+    ----------
+    words
+        The names that it takes.
+    """
+
+    def decorate(function: Function) -> Function:
+        written = signature(function)
+        parameters = [
+            parameter
+            for parameter in written.parameters.values()
+            if parameter.kind is not Parameter.VAR_KEYWORD
+        ]
+        taken = {parameter.name for parameter in parameters}
+        for name, annotation in words.__annotations__.items():
+            if name not in taken:
+                text = getattr(annotation, "__forward_arg__", annotation)
+                parameters.append(
+                    Parameter(
+                        name,
+                        Parameter.KEYWORD_ONLY,
+                        default=getattr(_USUAL, name),
+                        annotation=text,
+                    )
+                )
+        spelled = written.replace(parameters=parameters)
+        setattr(function, "__signature__", spelled)  # noqa: B010
+        return function
+
+    return decorate

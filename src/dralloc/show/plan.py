@@ -40,7 +40,7 @@ from dralloc.objects.answer import (
 )
 from dralloc.objects.api import AllocationResult, ResourceClaim
 from dralloc.objects.assembly import Unasked
-from dralloc.objects.choices import Choices, ChoiceWords, Mode
+from dralloc.objects.choices import Choices, ChoiceWords, Mode, spelled_out
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import Finding
 from dralloc.objects.names import ClaimKey, DeviceID
@@ -592,6 +592,7 @@ class Plan(Documented):
         write_text(json.dumps(self.to_dict(), indent=2) + "\n", Path(path))
 
     @classmethod
+    @spelled_out(ChoiceWords)
     def load(
         cls,
         path: str | PathLike[str],

@@ -48,6 +48,7 @@ from dralloc.objects.choices import (
     NodelessWords,
     Options,
     chosen,
+    spelled_out,
 )
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError, no_node
@@ -387,6 +388,7 @@ def explain(
 
 
 @without_garbage_collection()
+@spelled_out(NodelessWords)
 def explain(  # noqa: PLR0913 - the demand, and what is shown about it
     cluster: Cluster,
     claim: ClaimKey | str | None = None,

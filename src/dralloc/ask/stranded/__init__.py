@@ -38,7 +38,7 @@ from dralloc.ask.whatif.mix_entries import (
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.objects.answer import Amount, Fields, Key, Timings, Word, described
 from dralloc.objects.api import ResourceClaim
-from dralloc.objects.choices import Choices, Mode, NodelessWords
+from dralloc.objects.choices import Choices, Mode, NodelessWords, spelled_out
 from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.limits import without_garbage_collection
@@ -338,6 +338,7 @@ def _published(problem: Problem, device: Device) -> Hashable:
 
 
 @without_garbage_collection()
+@spelled_out(NodelessWords)
 def stranded(
     cluster: Cluster,
     wishes: Sequence[MixEntry | str] = (),

@@ -27,7 +27,7 @@ from dralloc.ask.whatif.moves.rearrange import MigrationPlan
 from dralloc.ask.whatif.moves.steps import MigrationStep, gains
 from dralloc.check import check
 from dralloc.check.objects import Binding
-from dralloc.objects.choices import Choices, ChoiceWords
+from dralloc.objects.choices import Choices, ChoiceWords, spelled_out
 from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.limits import without_garbage_collection
@@ -287,6 +287,7 @@ class Defragmentation(Provisional):
 
 
 @without_garbage_collection()
+@spelled_out(ChoiceWords)
 def defragment(
     cluster: Cluster,
     moves: int,

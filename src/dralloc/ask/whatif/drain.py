@@ -25,7 +25,7 @@ from dralloc.ask.whatif.moves.cluster_migration import (
     ClusterMigration,
 )
 from dralloc.ask.whatif.moves.rearrange import rearrange
-from dralloc.objects.choices import Choices, Mode, NodelessWords
+from dralloc.objects.choices import Choices, Mode, NodelessWords, spelled_out
 from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError, no_node
 from dralloc.objects.limits import without_garbage_collection
@@ -247,6 +247,7 @@ class Drain(Provisional):
 
 
 @without_garbage_collection()
+@spelled_out(NodelessWords)
 def drain(
     cluster: Cluster,
     *nodes: str,

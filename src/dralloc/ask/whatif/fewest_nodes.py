@@ -33,7 +33,7 @@ from dralloc.ask.whatif.models.selection import (
 from dralloc.ask.whatif.node_search import NodeCover, NodeSearch
 from dralloc.ask.whatif.node_types import NodeType, find_node_types
 from dralloc.check import check
-from dralloc.objects.choices import Choices, NodelessWords
+from dralloc.objects.choices import Choices, NodelessWords, spelled_out
 from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.limits import without_garbage_collection
@@ -431,6 +431,7 @@ class FewestNodes(Provisional):
 
 
 @without_garbage_collection()
+@spelled_out(NodelessWords)
 def fewest_nodes(
     cluster: Cluster,
     *entries: MixEntry | str,

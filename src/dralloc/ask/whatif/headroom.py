@@ -30,7 +30,13 @@ from dralloc.ask.whatif.partitions import read_single
 from dralloc.check import check
 from dralloc.check.objects import Binding
 from dralloc.objects.api.base import changed
-from dralloc.objects.choices import Choices, ChoiceWords, Mode, Options
+from dralloc.objects.choices import (
+    Choices,
+    ChoiceWords,
+    Mode,
+    Options,
+    spelled_out,
+)
 from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError, FatalError
 from dralloc.objects.limits import without_garbage_collection
@@ -536,6 +542,7 @@ class Headroom(Provisional):
 
 
 @without_garbage_collection()
+@spelled_out(ChoiceWords)
 def headroom(
     cluster: Cluster,
     *entries: MixEntry | str,

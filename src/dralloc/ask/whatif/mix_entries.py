@@ -29,7 +29,7 @@ from dralloc.objects.api import (
     ResourceClaimStatus,
 )
 from dralloc.objects.api.base import changed
-from dralloc.objects.choices import Choices, ChoiceWords
+from dralloc.objects.choices import Choices, ChoiceWords, spelled_out
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError, did_you_mean
 from dralloc.objects.names import ClaimKey
@@ -131,6 +131,7 @@ class CompiledMix:
     order: Sequence[NodeIndex]
 
 
+@spelled_out(ChoiceWords)
 def compile_mix(
     cluster: Cluster,
     entries: Sequence[MixEntry],

@@ -27,7 +27,7 @@ from dralloc.ask.whatif.partitions import (
     shared_device,
 )
 from dralloc.check import check
-from dralloc.objects.choices import Choices, NodelessWords
+from dralloc.objects.choices import Choices, NodelessWords, spelled_out
 from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.limits import without_garbage_collection
@@ -351,6 +351,7 @@ class PartitionLayout(Provisional, LayoutComparison):
 
 
 @without_garbage_collection()
+@spelled_out(NodelessWords)
 def partition_layout(
     cluster: Cluster,
     *entries: MixEntry | str,

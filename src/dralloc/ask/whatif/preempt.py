@@ -26,7 +26,7 @@ from dralloc.ask.whatif.models.selection import with_time_left
 from dralloc.ask.whatif.moves.cluster_migration import ClaimUsers
 from dralloc.check import check
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
-from dralloc.objects.choices import Choices, ChoiceWords, Mode
+from dralloc.objects.choices import Choices, ChoiceWords, Mode, spelled_out
 from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.limits import without_garbage_collection
@@ -314,6 +314,7 @@ class Preemption(Provisional):
 
 
 @without_garbage_collection()
+@spelled_out(ChoiceWords)
 def preempt(
     cluster: Cluster,
     claim: str | None = None,

@@ -59,7 +59,13 @@ from dralloc.lab.simulate.simulation import (
     Simulation,
 )
 from dralloc.lab.simulate.state import SeedFiles
-from dralloc.objects.choices import Backend, Choices, ChoiceWords, Mode
+from dralloc.objects.choices import (
+    Backend,
+    Choices,
+    ChoiceWords,
+    Mode,
+    spelled_out,
+)
 from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import ChoiceError, DrallocError
 from dralloc.objects.limits import Limits
@@ -111,6 +117,7 @@ _LOOKS: Final = 24
 _UNUSED: Final = ("caps", "fair", "gang", "keep", "across")
 
 
+@spelled_out(ChoiceWords)
 def simulate(  # noqa: PLR0913 - who comes, who places them, and when
     cluster: Cluster,
     arrivals: Arrivals,
