@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dralloc.objects.names import ClaimKey, DeviceID, PoolID, RequestName
 from dralloc.problem import (
     Alternative,
+    AlternativeIndex,
     Claim,
     Constraint,
     ConstraintKind,
@@ -24,6 +25,7 @@ from dralloc.problem import (
     Request,
     Scalar,
     Scope,
+    SlotIndex,
     Usage,
 )
 from inventory_strategies import rarely
@@ -60,7 +62,7 @@ def bound_claims(
         for node in range(draw(st.integers(1, 3)))
         for _ in range(draw(st.integers(1, 3)))
     ]
-    numbers = count()
+    numbers = map(AlternativeIndex, count())
     shared = (
         draw(_claims("shared", numbers))
         if groups and draw(st.booleans())
@@ -88,7 +90,8 @@ def bound_claims(
             for node in range(homes[-1] + 1)
         ),
         devices=tuple(
-            draw(_devices(slot, node)) for slot, node in enumerate(homes)
+            draw(_devices(SlotIndex(slot), node))
+            for slot, node in enumerate(homes)
         ),
         counters=(),
         usage=Usage(frozenset(), {}, {}),
@@ -103,7 +106,7 @@ def _of(homes: Sequence[int], node: int) -> tuple[DeviceIndex, ...]:
 
 
 @st.composite
-def _devices(draw: st.DrawFn, slot: int, node: int) -> Device:
+def _devices(draw: st.DrawFn, slot: SlotIndex, node: int) -> Device:
     attributes = {
         name: values
         for name in ("root", "rail")
@@ -122,7 +125,9 @@ def _devices(draw: st.DrawFn, slot: int, node: int) -> Device:
 
 
 @st.composite
-def _claims(draw: st.DrawFn, name: str, numbers: Iterator[int]) -> Claim:
+def _claims(
+    draw: st.DrawFn, name: str, numbers: Iterator[AlternativeIndex]
+) -> Claim:
     """A claim for one or two devices, now and then for admin access; the second request may be a list."""
     only = Alternative(
         next(numbers),
@@ -173,7 +178,7 @@ def _constraints(draw: st.DrawFn, group: str) -> Constraint:
 def _demands(
     draw: st.DrawFn,
     number: int,
-    numbers: Iterator[int],
+    numbers: Iterator[AlternativeIndex],
     shared: Claim | None,
     group: Constraint,
 ) -> Demand:

@@ -18,6 +18,7 @@ from dralloc.objects.names import (
 from dralloc.objects.user_rules import Budget
 from dralloc.problem import (
     Alternative,
+    AlternativeIndex,
     Capacity,
     Charge,
     Claim,
@@ -34,6 +35,7 @@ from dralloc.problem import (
     Problem,
     Request,
     Scalar,
+    SlotIndex,
     Usage,
 )
 from dralloc.problem.inter_pod import Domains, OneDomain, Role
@@ -88,8 +90,8 @@ class Builder:
     devices: list[Device] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     counters: list[Counter] = field(default_factory=list)
-    held: set[int] = field(default_factory=set)
-    consumed: dict[int, dict[str, int]] = field(default_factory=dict)
+    held: set[SlotIndex] = field(default_factory=set)
+    consumed: dict[SlotIndex, dict[str, int]] = field(default_factory=dict)
 
     def counter(self, pool: str, total: int) -> int:
         self.counters.append(
@@ -118,13 +120,20 @@ class Builder:
         name = DeviceID("driver", pool, f"device-{index}")
         self.devices.append(
             Device(
-                name, index, 0, shareable, capacity, consumes, attributes, None
+                name,
+                SlotIndex(index),
+                0,
+                shareable,
+                capacity,
+                consumes,
+                attributes,
+                None,
             )
         )
         self.keys.append(key)
         return index
 
-    def hold(self, device: int) -> None:
+    def hold(self, device: SlotIndex) -> None:
         """An allocated claim has the device, if its counters allow."""
         free = {
             counter: self.counters[counter].free - amount
@@ -275,7 +284,9 @@ def pod_of(
             name = RequestName(
                 f"r{number}", "abc"[rank] if len(entries) > 1 else ""
             )
-            alternatives.append(Alternative(len(kinds), name, rank, devices))
+            alternatives.append(
+                Alternative(AlternativeIndex(len(kinds)), name, rank, devices)
+            )
             kinds.append(kind)
         built.append(Request(f"r{number}", tuple(alternatives)))
     key = ClaimKey("default", f"pod-{len(kinds)}")
@@ -463,9 +474,11 @@ def crowds(
     for device, view in enumerate(builder.devices):
         if draw(rarely()):
             if view.shareable:
-                builder.consumed[device] = {"memory": draw(st.integers(1, 2))}
+                builder.consumed[SlotIndex(device)] = {
+                    "memory": draw(st.integers(1, 2))
+                }
             else:
-                builder.hold(device)
+                builder.hold(SlotIndex(device))
     kinds: list[str] = []
     numbers = (1, 1, 2, None) if every else NUMBERS
     groups = [

@@ -21,6 +21,7 @@ from dralloc.problem import (
     PoolAccess,
     PoolState,
     Scalar,
+    SlotIndex,
     Usage,
 )
 
@@ -87,7 +88,7 @@ def rarely() -> st.SearchStrategy[bool]:
 @st.composite
 def _devices(
     draw: st.DrawFn,
-    place: tuple[DeviceID, int, int],
+    place: tuple[DeviceID, SlotIndex, int],
     counters: range,
     nodes: int | None,
 ) -> Device:
@@ -161,7 +162,7 @@ def _editions(
     devices = tuple(
         draw(
             _devices(
-                (DeviceID(*pool, f"device-{index}"), slot, group),
+                (DeviceID(*pool, f"device-{index}"), SlotIndex(slot), group),
                 span,
                 own_nodes,
             )
@@ -236,9 +237,9 @@ def _access(draw: st.DrawFn, editions: Sequence[Edition], node: int) -> Node:
 
 @st.composite
 def _usages(draw: st.DrawFn, devices: Sequence[Device]) -> Usage:
-    held: set[int] = set()
-    shares: dict[int, int] = {}
-    consumed: dict[int, dict[str, int]] = {}
+    held: set[SlotIndex] = set()
+    shares: dict[SlotIndex, int] = {}
+    consumed: dict[SlotIndex, dict[str, int]] = {}
     least: dict[tuple[int, str], int] = {}
     for device in devices:
         for known in device.capacity.values():
@@ -279,7 +280,7 @@ def inventories(draw: st.DrawFn, max_devices: int = 6) -> Inventory:
             {device.slot for edition in editions for device in edition.devices}
         )
         first = (
-            len(editions),
+            SlotIndex(len(editions)),
             sum(len(edition.counters) for edition in editions),
         )
         drawn: list[Edition] = draw(

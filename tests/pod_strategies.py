@@ -11,6 +11,7 @@ from dralloc.objects.names import ClaimKey, DeviceID, PoolID, RequestName
 from dralloc.objects.quantity import NANOS, Quantity
 from dralloc.problem import (
     Alternative,
+    AlternativeIndex,
     Capacity,
     Charge,
     Claim,
@@ -27,6 +28,7 @@ from dralloc.problem import (
     PoolState,
     Problem,
     Request,
+    SlotIndex,
     Usage,
 )
 from dralloc.problem.inter_pod import (
@@ -188,7 +190,7 @@ def _taking(draw: st.DrawFn, problem: Problem) -> Problem:
         for demand in problem.demands
         for alternative in demand.alternatives()
     }
-    charges = {
+    charges: dict[tuple[int, int], Charge] = {
         (alternative, number): Charge(
             (("cores", amount),), (), (("cores", Quantity(amount)),)
         )
@@ -331,7 +333,12 @@ def _one(name: ClaimKey, number: int, _: ConstraintKind) -> Claim:
         "",
         (
             Request(
-                "gpu", (Alternative(10 * number, RequestName("gpu"), 0, 1),)
+                "gpu",
+                (
+                    Alternative(
+                        AlternativeIndex(10 * number), RequestName("gpu"), 0, 1
+                    ),
+                ),
             ),
         ),
     )
@@ -340,7 +347,10 @@ def _one(name: ClaimKey, number: int, _: ConstraintKind) -> Claim:
 def _list(name: ClaimKey, number: int, _: ConstraintKind) -> Claim:
     entries = (
         Alternative(
-            10 * number + rank, RequestName("gpu", "ab"[rank]), rank, 1 + rank
+            AlternativeIndex(10 * number + rank),
+            RequestName("gpu", "ab"[rank]),
+            rank,
+            1 + rank,
         )
         for rank in range(2)
     )
@@ -364,7 +374,15 @@ def _derived_pair(name: ClaimKey, number: int, kind: ConstraintKind) -> Claim:
 def _pair(name: ClaimKey, number: int, constraint: Constraint) -> Claim:
     requests = (
         Request(
-            one, (Alternative(10 * number + place, RequestName(one), 0, 1),)
+            one,
+            (
+                Alternative(
+                    AlternativeIndex(10 * number + place),
+                    RequestName(one),
+                    0,
+                    1,
+                ),
+            ),
         )
         for place, one in enumerate("ab")
     )
@@ -399,7 +417,7 @@ def _problem(
         devices=tuple(
             Device(
                 DeviceID("gpu", nodes[node], f"gpu-{place}"),
-                slot,
+                SlotIndex(slot),
                 0,
                 False,
                 {},

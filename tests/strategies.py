@@ -18,6 +18,7 @@ from dralloc.objects.names import ClaimKey, RequestName
 from dralloc.objects.quantity import Quantity
 from dralloc.problem import (
     Alternative,
+    AlternativeIndex,
     Charge,
     Claim,
     Constraint,
@@ -103,7 +104,9 @@ class TableEligibility:
 
 
 @st.composite
-def _requests(draw: st.DrawFn, name: str, numbers: Iterator[int]) -> Request:
+def _requests(
+    draw: st.DrawFn, name: str, numbers: Iterator[AlternativeIndex]
+) -> Request:
     """``exactly``, or ``firstAvailable`` with up to three entries."""
     entries = draw(st.sampled_from([1, 1, 2, 3]))
     counts = [
@@ -139,7 +142,9 @@ def _derived(
 
 
 @st.composite
-def _claims(draw: st.DrawFn, name: str, numbers: Iterator[int]) -> Claim:
+def _claims(
+    draw: st.DrawFn, name: str, numbers: Iterator[AlternativeIndex]
+) -> Claim:
     requests = tuple(
         draw(_requests(f"r{index}", numbers))
         for index in range(draw(st.integers(1, 2)))
@@ -171,7 +176,9 @@ def _claims(draw: st.DrawFn, name: str, numbers: Iterator[int]) -> Claim:
 
 
 @st.composite
-def _modest_claims(draw: st.DrawFn, name: str, numbers: Iterator[int]) -> Claim:
+def _modest_claims(
+    draw: st.DrawFn, name: str, numbers: Iterator[AlternativeIndex]
+) -> Claim:
     """A claim that is easily served."""
     only = Alternative(
         next(numbers),
@@ -190,7 +197,7 @@ def demand_lists(
     draw: st.DrawFn, nodes: int, max_demands: int = 4
 ) -> tuple[Demand, ...]:
     """Draw pods with one claim or two, some of them bound to certain nodes, to each other, or to a claim they share."""
-    numbers = count()
+    numbers = map(AlternativeIndex, count())
     common = draw(
         _claims("common", numbers)
         if draw(rarely())

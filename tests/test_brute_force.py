@@ -12,6 +12,7 @@ from dralloc.check import violations
 from dralloc.objects.names import ClaimKey, DeviceID, PoolID, RequestName
 from dralloc.problem import (
     Alternative,
+    AlternativeIndex,
     Capacity,
     Charge,
     Claim,
@@ -26,6 +27,7 @@ from dralloc.problem import (
     PoolState,
     Problem,
     Request,
+    SlotIndex,
     Usage,
     indices,
 )
@@ -52,7 +54,9 @@ def gpus(
     consumes = ((0, slices),) if slices else ()
     names = (DeviceID(*POOL, f"gpu-{index}") for index in range(number))
     return tuple(
-        Device(name, slot, 0, shareable, capacity, consumes, {}, None)
+        Device(
+            name, SlotIndex(slot), 0, shareable, capacity, consumes, {}, None
+        )
         for slot, name in enumerate(names)
     )
 
@@ -67,7 +71,7 @@ def pod(
     """A pod with one request: ``firstAvailable`` of so many devices, or so many."""
     entries = tuple(
         Alternative(
-            10 * index + rank,
+            AlternativeIndex(10 * index + rank),
             RequestName("gpu", "abc"[rank]),
             rank,
             count,
@@ -199,7 +203,7 @@ def test_all_leaves_out_only_what_is_full_in_the_end() -> None:
         1,
         0,
     )
-    full = Usage(frozenset(), {1: 1}, {1: {"memory": 3}})
+    full = Usage(frozenset(), {SlotIndex(1): 1}, {SlotIndex(1): {"memory": 3}})
     only = problem(both, pod(0, None), eligibility=everything, usage=full)
     assert best_solution(only).placements == (
         Placement(0, NodeIndex(0), ((Grant(0, 0, DeviceIndex(0)),),)),

@@ -7,7 +7,7 @@ import pytest
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.features import Features
-from dralloc.problem import DeviceIndex
+from dralloc.problem import AlternativeIndex, DeviceIndex
 from wire import (
     Json,
     allocated,
@@ -162,7 +162,7 @@ def test_equal_requests_share_their_verdicts() -> None:
     compiled = compile_cluster(
         cluster(node(), device_class(), resource_slice(gpus(2)), claims)
     )
-    assert compiled.table.selects(0, DeviceIndex(1)) is False
+    assert compiled.table.selects(AlternativeIndex(0), DeviceIndex(1)) is False
     assert compiled.table._selected[0] is compiled.table._selected[1]
 
 

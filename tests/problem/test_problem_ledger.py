@@ -17,6 +17,7 @@ from dralloc.problem import (
     Counter,
     Device,
     Problem,
+    SlotIndex,
     Usage,
     numbered,
 )
@@ -35,7 +36,7 @@ NOTHING = Charge()
 MEMORY = Capacity("memory", 40)
 GPU = Device(
     DeviceID("gpu.example.com", "pool", "gpu"),
-    0,
+    SlotIndex(0),
     0,
     False,
     {},
@@ -46,13 +47,13 @@ GPU = Device(
 PART = replace(
     GPU,
     id=DeviceID("gpu.example.com", "pool", "part"),
-    slot=1,
+    slot=SlotIndex(1),
     consumes=((0, 10), (1, 1)),
 )
 SHARED = replace(
     GPU,
     id=DeviceID("gpu.example.com", "pool", "shared"),
-    slot=2,
+    slot=SlotIndex(2),
     shareable=True,
     capacity={"memory": MEMORY},
 )
@@ -93,7 +94,7 @@ def test_a_dedicated_device_has_one_holder() -> None:
 def test_who_holds_a_shareable_device_as_a_whole_shares_it_with_nobody() -> (
     None
 ):
-    ledger = Ledger(problem(usage=Usage(frozenset({2}), {}, {})))
+    ledger = Ledger(problem(usage=Usage(frozenset({SlotIndex(2)}), {}, {})))
     assert Shortage(Scarcity.DEVICE) in ledger.shortages(SHARED, NOTHING)
 
 
@@ -128,7 +129,9 @@ def test_an_overdrawn_counter_closes_its_group() -> None:
 
 def test_what_is_in_use_on_a_counter_set_has_a_group_in_common() -> None:
     mig = replace(GPU, consumes=(), compatibility=((7, frozenset({"mig"})),))
-    mps = replace(mig, slot=1, compatibility=((7, frozenset({"mps"})),))
+    mps = replace(
+        mig, slot=SlotIndex(1), compatibility=((7, frozenset({"mps"})),)
+    )
     ledger = Ledger(problem(mig, mps))
     ledger.enter(mig, NOTHING, share=False)
     assert list(ledger.shortages(mps, NOTHING)) == [
@@ -148,7 +151,11 @@ def test_admin_access_minds_capacities_only() -> None:
     ledger = Ledger(
         problem(
             free=(-1, 0),
-            usage=Usage(frozenset({0, 2}), {}, {2: {"memory": 35}}),
+            usage=Usage(
+                frozenset({SlotIndex(0), SlotIndex(2)}),
+                {},
+                {SlotIndex(2): {"memory": 35}},
+            ),
         )
     )
     assert ledger.fits(GPU, NOTHING, admin=True)
@@ -161,8 +168,10 @@ def test_holders_are_named_by_what_is_short() -> None:
     ledger = ClaimLedger(problem())
     ledger.hold(
         [
-            Holding(A, 1, False, NOTHING),
-            Holding(B, 2, True, Charge((("memory", 30),), ((0, 1),))),
+            Holding(A, SlotIndex(1), False, NOTHING),
+            Holding(
+                B, SlotIndex(2), True, Charge((("memory", 30),), ((0, 1),))
+            ),
         ]
     )
     assert ledger.holders(PART, Shortage(Scarcity.DEVICE)) == {A: 1}
@@ -174,8 +183,8 @@ def test_holders_are_named_by_what_is_short() -> None:
 
 def test_a_dedicated_device_of_two_claims_is_free_when_both_have_gone() -> None:
     ledger = ClaimLedger(
-        problem(usage=Usage(frozenset({0}), {}, {}), free=(5, 2)),
-        [Holding(one, 0, False, NOTHING) for one in (A, B)],
+        problem(usage=Usage(frozenset({SlotIndex(0)}), {}, {}), free=(5, 2)),
+        [Holding(one, SlotIndex(0), False, NOTHING) for one in (A, B)],
     )
     ledger.release([A])
     assert (ledger.free[0], ledger.is_free(GPU)) == (5, False)
@@ -186,7 +195,7 @@ def test_a_dedicated_device_of_two_claims_is_free_when_both_have_gone() -> None:
 def test_a_copy_changes_apart() -> None:
     ledger = ClaimLedger(problem())
     twin = ledger.copy()
-    twin.hold([Holding(A, 0, False, NOTHING)])
+    twin.hold([Holding(A, SlotIndex(0), False, NOTHING)])
     assert ledger.is_free(GPU)
     assert not ledger.by_claim
     assert ledger.free == [20, 2]

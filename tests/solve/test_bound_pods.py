@@ -14,6 +14,7 @@ from dralloc.objects.choices import Options, Thresholds
 from dralloc.objects.names import ClaimKey, DeviceID, PoolID, RequestName
 from dralloc.problem import (
     Alternative,
+    AlternativeIndex,
     Claim,
     Demand,
     Device,
@@ -23,6 +24,7 @@ from dralloc.problem import (
     PoolState,
     Problem,
     Request,
+    SlotIndex,
     Usage,
 )
 from dralloc.problem.inter_pod import Affinity, Role
@@ -120,19 +122,25 @@ def test_nobody_comes_before_whom_it_is_waiting_for() -> None:
         (Role(first, True, False), Role(second, False, True)),
         (Role(second, True, False), Role(first, False, True)),
     )
-    waiting = [_pod(number, *each) for number, each in enumerate(roles)]
+    waiting = [
+        _pod(AlternativeIndex(number), *each)
+        for number, each in enumerate(roles)
+    ]
     assert solve(_on_one_node(*waiting)).placements == ()
     assert (
         len(
             solve(
-                _on_one_node(*waiting, _pod(2, Role(first, False, True)))
+                _on_one_node(
+                    *waiting,
+                    _pod(AlternativeIndex(2), Role(first, False, True)),
+                )
             ).placements
         )
         == 3
     )
 
 
-def _pod(number: int, *roles: Role) -> Demand:
+def _pod(number: AlternativeIndex, *roles: Role) -> Demand:
     request = Request("gpu", (Alternative(number, RequestName("gpu"), 0, 1),))
     claim = Claim(ClaimKey("default", f"claim-{number}"), "", (request,))
     return Demand(ClaimKey("default", f"pod-{number}"), (claim,), roles=roles)
@@ -141,7 +149,7 @@ def _pod(number: int, *roles: Role) -> Demand:
 def _on_one_node(*demands: Demand) -> Problem:
     names = [DeviceID("gpu", "node-0", f"gpu-{number}") for number in range(4)]
     devices = tuple(
-        Device(name, slot, 0, False, {}, (), {}, None)
+        Device(name, SlotIndex(slot), 0, False, {}, (), {}, None)
         for slot, name in enumerate(names)
     )
     pool = PoolAccess(

@@ -18,6 +18,7 @@ from dralloc.objects.names import (
 )
 from dralloc.problem import (
     Alternative,
+    AlternativeIndex,
     Capacity,
     Charge,
     Claim,
@@ -31,6 +32,7 @@ from dralloc.problem import (
     PoolState,
     Problem,
     Request,
+    SlotIndex,
     Usage,
 )
 from dralloc.problem.solution import Status
@@ -66,18 +68,18 @@ def updates(draw: st.DrawFn) -> Problem:
             if groups
             else (),
         )
-        for slot in range(size)
+        for slot in map(SlotIndex, range(size))
     ]
     new = [
         _device(slot, group=1, shareable=shareable[slot] ^ draw(rarely()))
-        for slot in range(size)
+        for slot in map(SlotIndex, range(size))
     ]
-    numbers = count()
+    numbers = map(AlternativeIndex, count())
     demands = tuple(
         _demand(draw, next(numbers)) for _ in range(draw(st.integers(1, 4)))
     )
     by_request = draw(st.integers(0, 3)) == 3
-    charges = {
+    charges: dict[tuple[int, int], Charge] = {
         (demand.claims[0].requests[0].alternatives[0].index, index): _charge(
             device, by_request=index < size and by_request
         )
@@ -98,14 +100,16 @@ def updates(draw: st.DrawFn) -> Problem:
             for number in range(2)
         ),
         usage=Usage(
-            frozenset(), {0: 1} if draw(rarely()) and shareable[0] else {}, {}
+            frozenset(),
+            {SlotIndex(0): 1} if draw(rarely()) and shareable[0] else {},
+            {},
         ),
         eligibility=TableEligibility(charges=charges),
     )
 
 
 def _device(
-    slot: int,
+    slot: SlotIndex,
     group: int,
     *,
     shareable: bool,
@@ -141,7 +145,7 @@ def _node(number: int, devices: range) -> Node:
     )
 
 
-def _demand(draw: st.DrawFn, number: int) -> Demand:
+def _demand(draw: st.DrawFn, number: AlternativeIndex) -> Demand:
     devices = draw(st.sampled_from((1, 1, 2)))
     claim = Claim(
         ClaimKey("default", f"claim-{number}"),

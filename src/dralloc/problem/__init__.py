@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from dralloc.objects.names import CounterID
 from dralloc.problem.indices import (
+    AlternativeIndex,
     DeviceIndex,
     NodeIndex,
     Numbered,
+    SlotIndex,
     indices,
     numbered,
 )
@@ -52,6 +54,7 @@ __all__ = [
     "MAX_RESULTS",
     "NO_GROUPS",
     "Alternative",
+    "AlternativeIndex",
     "Capacity",
     "Charge",
     "Claim",
@@ -75,6 +78,7 @@ __all__ = [
     "Resource",
     "Scalar",
     "Scope",
+    "SlotIndex",
     "Usage",
     "are_admitted",
     "indices",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import RequestName
-from dralloc.problem.indices import DeviceIndex, NodeIndex, indices
+from dralloc.problem.indices import DeviceIndex, NodeIndex, SlotIndex, indices
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.problem import Eligibility, Problem, renumbered
 from dralloc.problem.requests import Charge, Claim, Constraint, Demand, Request
@@ -183,7 +183,7 @@ def _part_key(
     recurrence = Recurrence(
         sorted({name for device in views for name in device.attributes})
     )
-    slots: dict[int, int] = {}
+    slots: dict[SlotIndex, int] = {}
     numbers = {
         ("counter", counter): place for place, counter in enumerate(counters)
     }

@@ -9,10 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NewType, Protocol, TypeVar, cast
 
 __all__ = [
+    "AlternativeIndex",
     "DeviceIndex",
     "IndexT",
     "NodeIndex",
     "Numbered",
+    "SlotIndex",
     "indices",
     "numbered",
 ]
@@ -22,6 +24,12 @@ DeviceIndex = NewType("DeviceIndex", int)
 
 NodeIndex = NewType("NodeIndex", int)
 """A node of `dralloc.problem.Problem.nodes`."""
+
+AlternativeIndex = NewType("AlternativeIndex", int)
+"""An alternative of any request, as `dralloc.problem.Eligibility` is asked about it (`Alternative.index`)."""
+
+SlotIndex = NewType("SlotIndex", int)
+"""A physical device: the versions of one device in two generations of a pool share it (`Device.slot`)."""
 
 I_contra = TypeVar("I_contra", bound=int, contravariant=True)
 T_co = TypeVar("T_co", covariant=True)

@@ -24,6 +24,7 @@ from typing import NamedTuple, Self
 
 from dralloc.objects.names import ClaimKey
 from dralloc.problem.grouping import grouped, summed
+from dralloc.problem.indices import SlotIndex
 from dralloc.problem.problem import Problem
 from dralloc.problem.requests import Charge
 from dralloc.problem.supply import Device, Usage
@@ -295,7 +296,7 @@ class Ledger:
             if members
         }
 
-    def usage_of(self, slots: Set[int]) -> Usage:
+    def usage_of(self, slots: Set[SlotIndex]) -> Usage:
         """Return what is in use now of these slots, for a part of the problem with the devices behind them."""
         return Usage(
             frozenset(slots & self.held),
@@ -402,7 +403,7 @@ class Holding:
     """What a claim holds of one device: the device, or a share of it, and what it is charged beside that."""
 
     claim: ClaimKey
-    slot: int
+    slot: SlotIndex
     share: bool
     charge: Charge
 
@@ -421,7 +422,7 @@ class ClaimLedger(Ledger):
     ) -> None:
         super().__init__(problem)
         self.by_claim: dict[ClaimKey, list[Holding]] = defaultdict(list)
-        self.by_slot: dict[int, list[Holding]] = defaultdict(list)
+        self.by_slot: dict[SlotIndex, list[Holding]] = defaultdict(list)
         self._consumers: dict[int, Mapping[ClaimKey, int]] | None = None
         for holding in holdings:
             self._note(holding)
@@ -472,7 +473,7 @@ class ClaimLedger(Ledger):
         self.by_claim[holding.claim].append(holding)
         self.by_slot[holding.slot].append(holding)
 
-    def _device(self, slot: int) -> Device:
+    def _device(self, slot: SlotIndex) -> Device:
         return self.problem.devices[self.problem.versions[slot][0]]
 
     # Holders.
@@ -500,14 +501,14 @@ class ClaimLedger(Ledger):
             case _:
                 return self.holders_of_device(device.slot)
 
-    def holders_of_device(self, slot: int) -> Mapping[ClaimKey, int]:
+    def holders_of_device(self, slot: SlotIndex) -> Mapping[ClaimKey, int]:
         """The claims that hold a device or shares of it, with how many."""
         return summed(
             (holding.claim, 1) for holding in self.by_slot.get(slot, ())
         )
 
     def holders_of_capacity(
-        self, slot: int, name: str
+        self, slot: SlotIndex, name: str
     ) -> Mapping[ClaimKey, int]:
         """The claims that consume a capacity of a device, with the amounts."""
         return summed(

@@ -23,7 +23,13 @@ from dralloc.objects.names import (
     RequestName,
 )
 from dralloc.objects.quantity import NANOS
-from dralloc.problem.indices import DeviceIndex, Numbered, numbered
+from dralloc.problem.indices import (
+    AlternativeIndex,
+    DeviceIndex,
+    Numbered,
+    SlotIndex,
+    numbered,
+)
 from dralloc.problem.problem import Overlay, Problem
 from dralloc.problem.requests import Alternative, Charge, Claim, Demand, Request
 from dralloc.problem.supply import (
@@ -207,7 +213,7 @@ def _node_devices(
     first_slot = 1 + max(slots, default=-1)
     group = 1 + max(groups, default=-1)
     return tuple(
-        _device(node.name, first_slot + place, group, limits[place])
+        _device(node.name, SlotIndex(first_slot + place), group, limits[place])
         for place, node in enumerate(devices_only.nodes)
     )
 
@@ -225,12 +231,12 @@ def _asking(demand: Demand, request: Request | None) -> Demand:
     return replace(demand, claims=(claim, *demand.claims))
 
 
-def _index(profile: int) -> int:
+def _index(profile: int) -> AlternativeIndex:
     """The index of the synthetic alternative of a profile: below those of all others. It is its own inverse."""
-    return -1 - profile
+    return AlternativeIndex(-1 - profile)
 
 
-def _device(node: str, slot: int, group: int, limits: Amounts) -> Device:
+def _device(node: str, slot: SlotIndex, group: int, limits: Amounts) -> Device:
     capacity = {name: Capacity(name, limit) for name, limit in limits.items()}
     return Device(
         DeviceID(NODE_DRIVER, node, "node"),
@@ -342,16 +348,20 @@ class _NodeClaims(Overlay):
     limited: Sequence[frozenset[str]]
 
     def selects(
-        self, alternative: int, device: DeviceIndex
+        self, alternative: AlternativeIndex, device: DeviceIndex
     ) -> bool | AllocationError:
         if alternative < 0 or device >= self.first:
             return alternative < 0 and device >= self.first
         return self.base.selects(alternative, device)
 
-    def admits(self, alternative: int, device: DeviceIndex) -> bool:
+    def admits(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> bool:
         return alternative < 0 or self.base.admits(alternative, device)
 
-    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
+    def charge(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> Charge | None:
         if alternative >= 0:
             return (
                 self.base.charge(alternative, device)
@@ -363,7 +373,7 @@ class _NodeClaims(Overlay):
         limited = self.limited[device - self.first]
         return Charge(_only(self.charges[_index(alternative)], limited))
 
-    def request_key(self, alternative: int) -> Hashable:
+    def request_key(self, alternative: AlternativeIndex) -> Hashable:
         return (
             (NODE_DRIVER, alternative)
             if alternative < 0
@@ -629,7 +639,9 @@ class _Footprints(Overlay):
         default_factory=dict
     )
 
-    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
+    def charge(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> Charge | None:
         if device not in self.homes and device not in self.of_device:
             return self.base.charge(alternative, device)
         key = alternative, device
@@ -643,7 +655,7 @@ class _Footprints(Overlay):
         return self._known[key]
 
     def _with_counters(
-        self, charge: Charge, alternative: int, device: DeviceIndex
+        self, charge: Charge, alternative: AlternativeIndex, device: DeviceIndex
     ) -> Charge | None:
         if device in self.of_device:
             return _moved(charge, self.of_device[device])
@@ -666,7 +678,7 @@ class _Footprints(Overlay):
         )
         return replace(charge, counters=(*charge.counters, *footprint))
 
-    def request_key(self, alternative: int) -> Hashable:
+    def request_key(self, alternative: AlternativeIndex) -> Hashable:
         key, user = (
             self.base.request_key(alternative),
             self.users.get(alternative),
@@ -699,7 +711,9 @@ class _Unseen(Overlay):
     devices: Numbered[DeviceIndex, Device]
     of_nodes: frozenset[int]
 
-    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
+    def charge(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> Charge | None:
         charge = self.base.charge(alternative, device)
         if (
             charge is None

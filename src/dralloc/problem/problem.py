@@ -19,9 +19,11 @@ from dralloc.objects.notebook import Brief
 from dralloc.objects.user_rules import Budget
 from dralloc.problem.grouping import grouped
 from dralloc.problem.indices import (
+    AlternativeIndex,
     DeviceIndex,
     NodeIndex,
     Numbered,
+    SlotIndex,
     indices,
     numbered,
 )
@@ -50,17 +52,21 @@ class Eligibility(Protocol):
     """Which device may serve which alternative, whatever else is in use. Answers are worked out when asked, once."""
 
     def selects(
-        self, alternative: int, device: DeviceIndex
+        self, alternative: AlternativeIndex, device: DeviceIndex
     ) -> bool | AllocationError:
         """Whether class and request selectors accept the device; a CEL failure is the error that upstream raises."""
 
-    def admits(self, alternative: int, device: DeviceIndex) -> bool:
+    def admits(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> bool:
         """Whether the device lets the alternative in: its taints are tolerated, and no feature that it needs is off."""
 
-    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
+    def charge(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> Charge | None:
         """Return what an allocation takes; None if the device lacks a requested capacity or a policy forbids it."""
 
-    def request_key(self, alternative: int) -> Hashable:
+    def request_key(self, alternative: AlternativeIndex) -> Hashable:
         """A canonical key: alternatives with equal keys get the same answers for every device, errors' names aside."""
 
     def device_key(self, device: DeviceIndex) -> Hashable:
@@ -74,20 +80,24 @@ class Overlay:
     base: Eligibility
 
     def selects(
-        self, alternative: int, device: DeviceIndex
+        self, alternative: AlternativeIndex, device: DeviceIndex
     ) -> bool | AllocationError:
         """As in `Eligibility`."""
         return self.base.selects(alternative, device)
 
-    def admits(self, alternative: int, device: DeviceIndex) -> bool:
+    def admits(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> bool:
         """As in `Eligibility`."""
         return self.base.admits(alternative, device)
 
-    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
+    def charge(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> Charge | None:
         """As in `Eligibility`."""
         return self.base.charge(alternative, device)
 
-    def request_key(self, alternative: int) -> Hashable:
+    def request_key(self, alternative: AlternativeIndex) -> Hashable:
         """As in `Eligibility`."""
         return self.base.request_key(alternative)
 
@@ -107,16 +117,20 @@ class Renumbered(Overlay):
     counters: Mapping[int, int]
 
     def selects(
-        self, alternative: int, device: DeviceIndex
+        self, alternative: AlternativeIndex, device: DeviceIndex
     ) -> bool | AllocationError:
         """As in `Eligibility`."""
         return self.base.selects(alternative, self.devices[device])
 
-    def admits(self, alternative: int, device: DeviceIndex) -> bool:
+    def admits(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> bool:
         """As in `Eligibility`."""
         return self.base.admits(alternative, self.devices[device])
 
-    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
+    def charge(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> Charge | None:
         """As in `Eligibility`."""
         charge = self.base.charge(alternative, self.devices[device])
         if charge is None or not charge.counters:
@@ -135,9 +149,13 @@ class Remembered(Overlay):
 
     def __init__(self, base: Eligibility) -> None:
         super().__init__(base)
-        self._charges: dict[tuple[int, DeviceIndex], Charge | None] = {}
+        self._charges: dict[
+            tuple[AlternativeIndex, DeviceIndex], Charge | None
+        ] = {}
 
-    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
+    def charge(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> Charge | None:
         """As in `Eligibility`."""
         question = alternative, device
         if question not in self._charges:
@@ -149,19 +167,23 @@ class Remembered(Overlay):
 class EligibilityTable:
     """An eligibility that is known beforehand, and can be sent to another process: what is not listed is refused."""
 
-    charges: Mapping[tuple[int, DeviceIndex], Charge]
+    charges: Mapping[tuple[AlternativeIndex, DeviceIndex], Charge]
 
-    def selects(self, alternative: int, device: DeviceIndex) -> bool:
+    def selects(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> bool:
         """As in `Eligibility`."""
         return (alternative, device) in self.charges
 
     admits = selects
 
-    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
+    def charge(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> Charge | None:
         """As in `Eligibility`."""
         return self.charges.get((alternative, device))
 
-    def request_key(self, alternative: int) -> Hashable:
+    def request_key(self, alternative: AlternativeIndex) -> Hashable:
         """As in `Eligibility`."""
         return alternative
 
@@ -278,7 +300,7 @@ class Problem(Brief):
         return defaultdict(tuple, accesses)
 
     @cached_property
-    def several_versions(self) -> frozenset[int]:
+    def several_versions(self) -> frozenset[SlotIndex]:
         """The slots with more than one device behind them: those of pools that are being updated."""
         # Nearly always so, and far cheaper to see than to group a million devices by
         # slot.
@@ -289,12 +311,12 @@ class Problem(Brief):
         )
 
     @cached_property
-    def opened_freely(self) -> frozenset[int]:
+    def opened_freely(self) -> frozenset[SlotIndex]:
         """Slots with counters or compatibility groups that a share of some version opens without a look at these.
 
         Shares of other versions ask for none once the slot is open (upstream behaviour).
         """
-        slots: set[int] = set()
+        slots: set[SlotIndex] = set()
         for slot in self.several_versions:
             versions = [self.devices[index] for index in self.versions[slot]]
             shareable = [device for device in versions if device.shareable]
@@ -365,7 +387,7 @@ class Problem(Brief):
                     groups_by_set.setdefault(number, []).append(groups)
         return groups_by_set
 
-    def usage_of(self, slots: Set[int]) -> Usage:
+    def usage_of(self, slots: Set[SlotIndex]) -> Usage:
         """Return what is held of these slots, for a part of the problem with the devices behind them."""
         usage = self.usage
         return Usage(
@@ -382,7 +404,7 @@ class Problem(Brief):
         )
 
     @cached_property
-    def versions(self) -> Mapping[int, tuple[DeviceIndex, ...]]:
+    def versions(self) -> Mapping[SlotIndex, tuple[DeviceIndex, ...]]:
         """The devices behind each slot: more than one while a pool is being updated."""
         slots = grouped(
             (device.slot, index) for index, device in numbered(self.devices)

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from dralloc.objects.names import ClaimKey, RequestName
 from dralloc.objects.quantity import Quantity
 from dralloc.problem.grouping import grouped
-from dralloc.problem.indices import NodeIndex
+from dralloc.problem.indices import AlternativeIndex, NodeIndex
 from dralloc.problem.inter_pod import OneDomain, Role
 from dralloc.problem.supply import Scalar, record
 
@@ -54,7 +54,7 @@ class Alternative:
         Why it can never be allocated (unknown class, feature off, ...): upstream's fatal error; empty if there is none.
     """
 
-    index: int
+    index: AlternativeIndex
     name: RequestName
     rank: int
     count: int | None

@@ -26,6 +26,7 @@ from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey, DeviceID, PoolID
 from dralloc.problem.grouping import grouped
 from dralloc.problem.indices import (
+    AlternativeIndex,
     DeviceIndex,
     IndexT,
     NodeIndex,
@@ -465,20 +466,24 @@ class _Copies:
         return self.numbers.setdefault((sort, copy, number), len(self.numbers))
 
     def selects(
-        self, alternative: int, device: DeviceIndex
+        self, alternative: AlternativeIndex, device: DeviceIndex
     ) -> bool | AllocationError:
         offers, index = self.origins[device]
         return offers.selects(alternative, index)
 
-    def admits(self, alternative: int, device: DeviceIndex) -> bool:
+    def admits(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> bool:
         offers, index = self.origins[device]
         return offers.admits(alternative, index)
 
-    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
+    def charge(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> Charge | None:
         offers, index = self.origins[device]
         return offers.charge(alternative, index)
 
-    def request_key(self, alternative: int) -> Hashable:
+    def request_key(self, alternative: AlternativeIndex) -> Hashable:
         # All parts are cut out of one problem, so any of them answers for alternatives.
         return self.origins[0][0].request_key(alternative)
 

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, Final, TypeVar, dataclass_transform
 
 from dralloc.objects.names import CounterID, DeviceID, PoolID
-from dralloc.problem.indices import DeviceIndex, NodeIndex
+from dralloc.problem.indices import DeviceIndex, NodeIndex, SlotIndex
 
 __all__ = [
     "NODE_DRIVER",
@@ -152,7 +152,7 @@ class Device:
     """
 
     id: DeviceID
-    slot: int
+    slot: SlotIndex
     group: int
     shareable: bool
     capacity: Mapping[str, Capacity]
@@ -196,7 +196,7 @@ class Device:
         """The device in a problem with other numbers: of slots, groups and counter sets, and of counters."""
         return replace(
             self,
-            slot=number("slot", self.slot),
+            slot=SlotIndex(number("slot", self.slot)),
             group=number("group", self.group),
             consumes=tuple(
                 [
@@ -274,7 +274,7 @@ class Usage:
     among those of the problem, because it is a part of another one (KEP-5963).
     """
 
-    held: frozenset[int]
-    shares: Mapping[int, int]
-    consumed: Mapping[int, Mapping[str, int]]
+    held: frozenset[SlotIndex]
+    shares: Mapping[SlotIndex, int]
+    consumed: Mapping[SlotIndex, Mapping[str, int]]
     compatibility: Mapping[int, frozenset[str]] = field(default_factory=dict)

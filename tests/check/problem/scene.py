@@ -23,6 +23,7 @@ from typing import Any
 from dralloc.objects.names import ClaimKey, DeviceID, PoolID, RequestName
 from dralloc.problem import (
     Alternative,
+    AlternativeIndex,
     Capacity,
     Charge,
     Claim,
@@ -40,6 +41,7 @@ from dralloc.problem import (
     Problem,
     Request,
     Scalar,
+    SlotIndex,
     Usage,
 )
 from dralloc.problem.solution import Grant, Placement, Solution, Tier
@@ -86,7 +88,7 @@ def numa(*numbers: int) -> dict[str, frozenset[Scalar]]:
     return {NUMA: frozenset(("int", number) for number in numbers)}
 
 
-def _gpu(index: int, node: str, name: str, on: int) -> Device:
+def _gpu(index: SlotIndex, node: str, name: str, on: int) -> Device:
     group = 0 if node == "node-a" else 1
     return Device(
         DeviceID(DRIVER, node, name),
@@ -101,7 +103,7 @@ def _gpu(index: int, node: str, name: str, on: int) -> Device:
 
 
 def _nic(
-    index: int,
+    index: SlotIndex,
     name: str,
     attributes: dict[str, frozenset[Scalar]],
     nodes: frozenset[NodeIndex] | None,
@@ -132,7 +134,11 @@ def _demand(
 
 
 def _exactly(
-    index: int, name: str, count: int | None = 1, *, admin: bool = False
+    index: AlternativeIndex,
+    name: str,
+    count: int | None = 1,
+    *,
+    admin: bool = False,
 ) -> Request:
     return Request(
         name, (Alternative(index, RequestName(name), 0, count, admin),)
@@ -140,8 +146,8 @@ def _exactly(
 
 
 def _problem() -> Problem:
-    fast = Alternative(1, RequestName("nic", "fast"), 0, 1)
-    slow = Alternative(2, RequestName("nic", "slow"), 1, 1)
+    fast = Alternative(AlternativeIndex(1), RequestName("nic", "fast"), 0, 1)
+    slow = Alternative(AlternativeIndex(2), RequestName("nic", "slow"), 1, 1)
     on_gpus, on_nics = (0, 3, 4, 6), (1, 2, 5)
     refused = {(wants, nic) for wants in on_gpus for nic in (NIC_0, NIC_1)}
     refused |= {(wants, gpu) for wants in on_nics for gpu in GPUS}
@@ -152,20 +158,24 @@ def _problem() -> Problem:
         demands=(
             _demand(
                 "train",
-                _exactly(0, "gpu", 2),
+                _exactly(AlternativeIndex(0), "gpu", 2),
                 Request("nic", (fast, slow)),
                 constraints=(Constraint(ConstraintKind.MATCH, NUMA),),
                 weight=2,
             ),
-            _demand("watch", _exactly(3, "gpu", admin=True), nodes=(0,)),
+            _demand(
+                "watch",
+                _exactly(AlternativeIndex(3), "gpu", admin=True),
+                nodes=(0,),
+            ),
             _demand(
                 "every",
-                _exactly(4, "gpu", None),
+                _exactly(AlternativeIndex(4), "gpu", None),
                 constraints=(Constraint(ConstraintKind.DISTINCT, NUMA),),
                 gang="g",
             ),
-            _demand("link", _exactly(5, "nic"), gang="g"),
-            _demand("late", _exactly(6, "gpu")),
+            _demand("link", _exactly(AlternativeIndex(5), "nic"), gang="g"),
+            _demand("late", _exactly(AlternativeIndex(6), "gpu")),
         ),
         nodes=(
             Node(
@@ -192,20 +202,24 @@ def _problem() -> Problem:
             ),
         ),
         devices=(
-            _gpu(0, "node-a", "gpu-0", 0),
-            _gpu(1, "node-a", "gpu-1", 0),
-            _gpu(2, "node-a", "gpu-2", 1),
-            _gpu(3, "node-b", "gpu-0", 0),
-            _gpu(4, "node-b", "gpu-1", 1),
-            _nic(NIC_0, "nic-0", numa(0, 1), None),
-            _nic(NIC_1, "nic-1", {}, frozenset({NodeIndex(1)})),
+            _gpu(SlotIndex(0), "node-a", "gpu-0", 0),
+            _gpu(SlotIndex(1), "node-a", "gpu-1", 0),
+            _gpu(SlotIndex(2), "node-a", "gpu-2", 1),
+            _gpu(SlotIndex(3), "node-b", "gpu-0", 0),
+            _gpu(SlotIndex(4), "node-b", "gpu-1", 1),
+            _nic(SlotIndex(NIC_0), "nic-0", numa(0, 1), None),
+            _nic(SlotIndex(NIC_1), "nic-1", {}, frozenset({NodeIndex(1)})),
         ),
         counters=(
             Counter(CounterID(DRIVER, "node-a", "shared", "slices"), 6, 4, 0),
             Counter(CounterID(DRIVER, "node-b", "shared", "slices"), 4, 4, 1),
             Counter(CounterID(DRIVER, "fabric", "shared", "watts"), 15, 7, 2),
         ),
-        usage=Usage(frozenset({2}), {NIC_0: 1}, {NIC_0: {"bandwidth": 2}}),
+        usage=Usage(
+            frozenset({SlotIndex(2)}),
+            {SlotIndex(NIC_0): 1},
+            {SlotIndex(NIC_0): {"bandwidth": 2}},
+        ),
         eligibility=TableEligibility(
             selected=dict.fromkeys(sorted(refused), False),
             charges={

@@ -40,6 +40,7 @@ from dralloc.check import violations
 from dralloc.objects.errors import FatalError
 from dralloc.problem import (
     MAX_RESULTS,
+    AlternativeIndex,
     Capacity,
     Charge,
     Constraint,
@@ -47,6 +48,7 @@ from dralloc.problem import (
     DeviceIndex,
     NodeIndex,
     PoolState,
+    SlotIndex,
 )
 
 MATCH, DISTINCT = ConstraintKind.MATCH, ConstraintKind.DISTINCT
@@ -84,7 +86,9 @@ def two_gpu_requests(*, admin: bool) -> Edit:
     again = replace(
         request,
         name="again",
-        alternatives=(replace(request.alternatives[0], index=6),),
+        alternatives=(
+            replace(request.alternatives[0], index=AlternativeIndex(6)),
+        ),
     )
     return lambda scene: scene.edited(
         claim(WATCH, requests=(request, again)),
@@ -363,7 +367,7 @@ def test_a_claim_gets_no_more_devices_than_its_status_can_list(
             ),
             slot=slot,
         )
-        for slot in range(10, 10 + number)
+        for slot in map(SlotIndex, range(10, 10 + number))
     )
     indices = range(7, 7 + number)
     scene = BASE.edited(

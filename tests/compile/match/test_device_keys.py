@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dralloc.compile.compiler import compile_cluster
-from dralloc.problem import DeviceIndex
+from dralloc.problem import AlternativeIndex, DeviceIndex
 from wire import claim, cluster, device, device_class, request, resource_slice
 
 
@@ -25,7 +25,7 @@ def verdicts(expression: str, *attributes: dict[str, Any]) -> list[Any]:
         )
     ).problem
     return [
-        problem.eligibility.selects(0, place)
+        problem.eligibility.selects(AlternativeIndex(0), place)
         for place in map(DeviceIndex, range(len(devices)))
     ]
 

@@ -8,7 +8,7 @@ from dralloc.compile.compiler import compile_cluster
 from dralloc.objects import load as loading
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.load import load_text
-from dralloc.problem import indices
+from dralloc.problem import AlternativeIndex, indices
 from objects.load.test_slice_texts import SLICES, slice_of, text_of, uuid
 
 WHERE = "device.attributes['d']"
@@ -61,7 +61,8 @@ def accepted(cluster: Cluster) -> tuple[list[object], int]:
     devices = indices(problem.devices)
     keys = {problem.eligibility.device_key(device) for device in devices}
     return [
-        str(problem.eligibility.selects(0, device)) for device in devices
+        str(problem.eligibility.selects(AlternativeIndex(0), device))
+        for device in devices
     ], len(keys)
 
 

@@ -11,6 +11,7 @@ from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey, DeviceID, PoolID, RequestName
 from dralloc.problem import (
     Alternative,
+    AlternativeIndex,
     Capacity,
     Charge,
     Claim,
@@ -27,6 +28,7 @@ from dralloc.problem import (
     Problem,
     Request,
     Scalar,
+    SlotIndex,
     Usage,
 )
 from dralloc.problem.solution import Solution, Status
@@ -91,7 +93,7 @@ class ProblemBuilder:
         capacity: Mapping[str, int] | None = None,
         attributes: Mapping[str, Collection[int]] | None = None,
         slot: int | None = None,
-    ) -> int:
+    ) -> DeviceIndex:
         """A dedicated device, or a shareable one if it has capacities."""
         index = DeviceIndex(len(self.devices))
         values: dict[str, frozenset[Scalar]] = {
@@ -105,7 +107,7 @@ class ProblemBuilder:
                     "common" if node is None else f"pool-{node}",
                     f"device-{index}",
                 ),
-                slot=index if slot is None else slot,
+                slot=SlotIndex(index if slot is None else slot),
                 group=0,
                 shareable=capacity is not None,
                 capacity={
@@ -140,7 +142,7 @@ class ProblemBuilder:
                 )
                 alternatives.append(
                     Alternative(
-                        len(self.specs),
+                        AlternativeIndex(len(self.specs)),
                         name,
                         rank,
                         spec.count,

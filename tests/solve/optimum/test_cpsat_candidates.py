@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dralloc.objects.errors import FatalError, ModelError
-from dralloc.problem import NodeIndex, Usage
+from dralloc.problem import NodeIndex, SlotIndex, Usage
 from dralloc.problem.solution import Placement, Solution
 from dralloc.solve.optimum import Options, solve
 from solve.optimum.problem_builder import (
@@ -44,7 +44,9 @@ def test_a_failing_selector_can_be_an_error() -> None:
 
 def test_a_device_in_use_is_not_asked() -> None:
     builder = failing()
-    builder.usage = Usage(frozenset({0, 1, 2}), {}, {})
+    builder.usage = Usage(
+        frozenset({SlotIndex(0), SlotIndex(1), SlotIndex(2)}), {}, {}
+    )
     assert answer(builder).warnings == ()
 
 

@@ -10,6 +10,7 @@ from dralloc.problem import (
     ConstraintKind,
     NodeIndex,
     PoolState,
+    SlotIndex,
     Usage,
 )
 from dralloc.solve.first_fit import first_fit
@@ -98,7 +99,10 @@ def test_a_version_that_is_shareable_and_one_that_is_not_exclude_each_other(
 
 @pytest.mark.parametrize(
     "usage",
-    [Usage(frozenset({0}), {}, {}), Usage(frozenset(), {0: 1}, {})],
+    [
+        Usage(frozenset({SlotIndex(0)}), {}, {}),
+        Usage(frozenset(), {SlotIndex(0): 1}, {}),
+    ],
     ids=["held", "shared"],
 )
 def test_a_dedicated_device_in_use_is_taken(usage: Usage) -> None:
@@ -114,7 +118,7 @@ def test_a_dedicated_device_in_use_is_taken(usage: Usage) -> None:
 def test_a_shareable_device_that_is_held_is_taken() -> None:
     builder = ProblemBuilder()
     builder.device(capacity={"memory": 2})
-    builder.usage = Usage(frozenset({0}), {}, {})
+    builder.usage = Usage(frozenset({SlotIndex(0)}), {}, {})
     builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 1})))
     assert placed(answer(builder)) == []
 
@@ -152,7 +156,9 @@ def test_a_request_never_shares_a_device_with_itself_but_with_others() -> None:
 def test_capacity(consumed: int, expected: int) -> None:
     builder = ProblemBuilder()
     builder.device(capacity={"memory": 7})
-    builder.usage = Usage(frozenset(), {0: 1}, {0: {"memory": consumed}})
+    builder.usage = Usage(
+        frozenset(), {SlotIndex(0): 1}, {SlotIndex(0): {"memory": consumed}}
+    )
     for _ in range(4):
         builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 2})))
     assert len(placed(answer(builder))) == expected
@@ -220,7 +226,9 @@ def test_a_device_that_is_shared_already_is_charged_already() -> None:
     builder = ProblemBuilder()
     counter = builder.counter(4, free=0)
     builder.device(consumes={counter: 4}, capacity={"memory": 9})
-    builder.usage = Usage(frozenset(), {0: 1}, {0: {"memory": 1}})
+    builder.usage = Usage(
+        frozenset(), {SlotIndex(0): 1}, {SlotIndex(0): {"memory": 1}}
+    )
     builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 1})))
     assert placed(answer(builder)) == [0]
 
@@ -238,7 +246,9 @@ def test_a_grant_minds_the_counters_of_the_version_that_its_node_sees() -> None:
     for node, found in ((0, []), (1, [0])):
         builder = ProblemBuilder(nodes=2)
         builder.device(
-            0, slot=0, consumes={builder.counter(1, free=0, group=1): 1}
+            0,
+            slot=0,
+            consumes={builder.counter(1, free=0, group=1): 1},
         )
         builder.device(1, slot=0)
         builder.pod(builder.claim(AlternativeSpec()), nodes=(NodeIndex(node),))
@@ -275,7 +285,7 @@ def test_an_overdrawn_group_is_closed_but_what_is_open_stays_open() -> None:
     builder.device(consumes={other: 1})
     builder.pod(builder.claim(AlternativeSpec(only=[0])))
     shared = builder.device(consumes={other: 1}, capacity={"memory": 2})
-    builder.usage = Usage(frozenset(), {shared: 1}, {})
+    builder.usage = Usage(frozenset(), {SlotIndex(shared): 1}, {})
     builder.pod(
         builder.claim(AlternativeSpec(only=[shared], capacity={"memory": 1}))
     )
@@ -291,7 +301,7 @@ def test_all_takes_every_matching_device_or_nothing() -> None:
     assert devices_of(answer(builder)) == [[0, 1], [2]]
     builder.pod(builder.claim(AlternativeSpec(only=[1])), weight=2)
     assert placed(answer(builder)) == [1, 2]
-    builder.usage = Usage(frozenset({0}), {}, {})
+    builder.usage = Usage(frozenset({SlotIndex(0)}), {}, {})
     assert placed(answer(builder)) == [1, 2]
 
 
@@ -327,7 +337,9 @@ def test_all_leaves_out_a_shareable_device_without_room() -> None:
     builder = ProblemBuilder()
     builder.device(capacity={"memory": 2})
     builder.device(capacity={"memory": 2})
-    builder.usage = Usage(frozenset(), {0: 1}, {0: {"memory": 2}})
+    builder.usage = Usage(
+        frozenset(), {SlotIndex(0): 1}, {SlotIndex(0): {"memory": 2}}
+    )
     builder.pod(builder.claim(AlternativeSpec(None, capacity={"memory": 1})))
     assert devices_of(answer(builder)) == [[1]]
 

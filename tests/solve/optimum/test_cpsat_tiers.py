@@ -4,7 +4,7 @@ import pytest
 
 from dralloc.check import check
 from dralloc.objects.choices import Goal, Options
-from dralloc.problem import Usage
+from dralloc.problem import SlotIndex, Usage
 from dralloc.problem.solution import Tier
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
@@ -92,7 +92,9 @@ def test_fewest_devices_prefers_those_in_use() -> None:
     builder = ProblemBuilder()
     for _ in range(3):
         builder.device(capacity={"memory": 4})
-    builder.usage = Usage(frozenset(), {2: 1}, {2: {"memory": 3}})
+    builder.usage = Usage(
+        frozenset(), {SlotIndex(2): 1}, {SlotIndex(2): {"memory": 3}}
+    )
     for _ in range(4):
         builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 1})))
     assert values(builder, Goal.FEWEST_DEVICES) == [4, 0, 1]
@@ -136,7 +138,7 @@ def test_least_fragmentation_prefers_what_is_touched() -> None:
     builder.counters[1] = builder.counters[1].__class__(
         builder.counters[1].id, 4, 2, 0
     )
-    builder.usage = Usage(frozenset({6, 7}), {}, {})
+    builder.usage = Usage(frozenset({SlotIndex(6), SlotIndex(7)}), {}, {})
     for _ in range(2):
         builder.pod(
             builder.claim(AlternativeSpec(only={1, 2, 3, 4, 6, 7, 8, 9}))

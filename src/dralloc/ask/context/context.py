@@ -17,6 +17,7 @@ from dralloc.objects.errors import AllocationError
 from dralloc.objects.user_rules import Budget
 from dralloc.problem import (
     Alternative,
+    AlternativeIndex,
     Capacity,
     Charge,
     Demand,
@@ -159,7 +160,7 @@ class _Lifting(Overlay):
         )
 
     def selects(
-        self, alternative: int, device: DeviceIndex
+        self, alternative: AlternativeIndex, device: DeviceIndex
     ) -> bool | AllocationError:
         """As in `Eligibility`."""
         verdict = super().selects(alternative, device)
@@ -169,7 +170,9 @@ class _Lifting(Overlay):
             else False
         )
 
-    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
+    def charge(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> Charge | None:
         """Return what still counts of what an allocation takes."""
         charge = super().charge(alternative, device)
         if charge is None or not (charge.capacity or charge.counters):
@@ -210,7 +213,7 @@ class Context:
     budgets: tuple[Budget, ...] = ()
 
     def relevant(
-        self, node: NodeIndex, alternatives: Sequence[int]
+        self, node: NodeIndex, alternatives: Sequence[AlternativeIndex]
     ) -> list[DeviceIndex]:
         """The devices offered to a node that some of the alternatives select, or fail on."""
         verdicts: dict[object, bool] = {}
@@ -289,7 +292,7 @@ class Context:
         )
 
 
-def _alternatives_in(demands: Iterable[Demand]) -> list[int]:
+def _alternatives_in(demands: Iterable[Demand]) -> list[AlternativeIndex]:
     """The indices of all alternatives that demands ask for."""
     return [
         alternative.index

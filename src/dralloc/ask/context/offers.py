@@ -28,7 +28,7 @@ from dralloc.objects.api.selecting import all_tolerated
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.quantity import Quantity
-from dralloc.problem import Charge, DeviceIndex, Eligibility
+from dralloc.problem import AlternativeIndex, Charge, DeviceIndex, Eligibility
 from dralloc.problem.problem import Overlay
 from kubecel import CelError, compile_selector
 
@@ -194,7 +194,9 @@ class Offers(Overlay):
             )
         return keys
 
-    def could_serve(self, alternative: int, device: DeviceIndex) -> bool:
+    def could_serve(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> bool:
         """Whether a device could serve an alternative, whoever holds what: the same for all devices of one class."""
         return (
             self.selects(alternative, device) is True
@@ -202,27 +204,29 @@ class Offers(Overlay):
             and self.admits(alternative, device)
         )
 
-    def clauses(self, alternative: int) -> tuple[Clause, ...]:  # noqa: ARG002 - nothing is known here
+    def clauses(self, alternative: AlternativeIndex) -> tuple[Clause, ...]:  # noqa: ARG002 - nothing is known here
         """Return what class and request demand, clause by clause."""
         return ()
 
-    def class_name(self, alternative: int) -> str:  # noqa: ARG002 - nothing is known here
+    def class_name(self, alternative: AlternativeIndex) -> str:  # noqa: ARG002 - nothing is known here
         """The name of the class that the alternative asks for; empty if it is not known."""
         return ""
 
     def taints(
         self,
-        alternative: int,  # noqa: ARG002 - nothing is known here
+        alternative: AlternativeIndex,  # noqa: ARG002 - nothing is known here
         device: DeviceIndex,  # noqa: ARG002 - nothing is known here
     ) -> tuple[DeviceTaint, ...]:
         """The device's taints that keep the alternative away."""
         return ()
 
-    def amounts(self, alternative: int) -> Mapping[str, Quantity]:  # noqa: ARG002 - nothing is known here
+    def amounts(self, alternative: AlternativeIndex) -> Mapping[str, Quantity]:  # noqa: ARG002 - nothing is known here
         """Return the amounts of capacities that the alternative asks for."""
         return {}
 
-    def vary(self, alternative: int, variation: Variation) -> int:
+    def vary(
+        self, alternative: AlternativeIndex, variation: Variation
+    ) -> AlternativeIndex:
         """The index of the changed alternative; a problem without its objects knows no changed ones."""
         assert variation == _SAME
         return alternative
@@ -253,7 +257,7 @@ class TableOffers(Offers):
             )
         )
         super().__init__(self.table)
-        self._varied: dict[tuple[int, Variation], int] = {}
+        self._varied: dict[tuple[int, Variation], AlternativeIndex] = {}
         self._unasked: dict[int, frozenset[str]] = {}
         self._least: dict[tuple[int, int], Charge | None] = {}
         self._clauses: dict[int, tuple[Clause, ...]] = {}
@@ -265,7 +269,7 @@ class TableOffers(Offers):
             return self.table.taints(device)
         return self.table.inventory.sources[device].device.taints
 
-    def clauses(self, alternative: int) -> tuple[Clause, ...]:
+    def clauses(self, alternative: AlternativeIndex) -> tuple[Clause, ...]:
         """Return what class and request demand, clause by clause."""
         if alternative not in self._clauses:
             self._clauses[alternative] = clauses_of(
@@ -273,13 +277,13 @@ class TableOffers(Offers):
             )
         return self._clauses[alternative]
 
-    def class_name(self, alternative: int) -> str:
+    def class_name(self, alternative: AlternativeIndex) -> str:
         """The name of the class that the alternative asks for."""
         device_class = self.table.criteria[alternative].device_class
         return "" if device_class is None else device_class.metadata.name
 
     def taints(
-        self, alternative: int, device: DeviceIndex
+        self, alternative: AlternativeIndex, device: DeviceIndex
     ) -> tuple[DeviceTaint, ...]:
         """The device's taints that keep the alternative away."""
         tolerations = self.table.criteria[alternative].tolerations
@@ -289,11 +293,13 @@ class TableOffers(Offers):
             if not all_tolerated((taint,), tolerations)
         )
 
-    def amounts(self, alternative: int) -> Mapping[str, Quantity]:
+    def amounts(self, alternative: AlternativeIndex) -> Mapping[str, Quantity]:
         """Return the amounts of capacities that the alternative asks for."""
         return dict(self.table.criteria[alternative].amounts)
 
-    def vary(self, alternative: int, variation: Variation) -> int:
+    def vary(
+        self, alternative: AlternativeIndex, variation: Variation
+    ) -> AlternativeIndex:
         """The index of the changed alternative, which is entered into a table of its own."""
         if variation == _SAME:
             return alternative
@@ -306,11 +312,13 @@ class TableOffers(Offers):
                 self._unasked[index] = variation.unasked
         return self._varied[key]
 
-    def request_key(self, alternative: int) -> Hashable:
+    def request_key(self, alternative: AlternativeIndex) -> Hashable:
         """As in `Eligibility`; variations are told apart."""
         return super().request_key(alternative), self._unasked.get(alternative)
 
-    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
+    def charge(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> Charge | None:
         """As in `Eligibility`; of what is not asked, as little as the device's policy allows."""
         names = self._unasked.get(alternative)
         if not names or not self.table.features.ConsumableCapacity:
@@ -321,7 +329,10 @@ class TableOffers(Offers):
         return self._least[key]
 
     def _least_charge(
-        self, alternative: int, device: DeviceIndex, names: frozenset[str]
+        self,
+        alternative: AlternativeIndex,
+        device: DeviceIndex,
+        names: frozenset[str],
     ) -> Charge | None:
         inventory = self.table.inventory
         source = inventory.sources[device]
@@ -341,7 +352,9 @@ class TableOffers(Offers):
             shareable=inventory.devices[device].shareable,
         )
 
-    def _changed(self, alternative: int, variation: Variation) -> Criteria:
+    def _changed(
+        self, alternative: AlternativeIndex, variation: Variation
+    ) -> Criteria:
         criteria = self.table.criteria[alternative]
         if variation.substitute is not None:
             return replace(variation.substitute, claim=criteria.claim)

@@ -41,6 +41,7 @@ from dralloc.objects.report import amount
 from dralloc.problem import (
     MAX_RESULTS,
     Alternative,
+    AlternativeIndex,
     Charge,
     Claim,
     Constraint,
@@ -160,7 +161,7 @@ class FilterTrace:
     # What the device is, whatever is in use.
 
     def _unfit(
-        self, alternative: int, device: DeviceIndex
+        self, alternative: AlternativeIndex, device: DeviceIndex
     ) -> Iterator[Exclusion]:
         offers = self._context.offers
         verdict = offers.selects(alternative, device)
@@ -171,7 +172,9 @@ class FilterTrace:
         if offers.charge(alternative, device) is None:
             yield self._too_small(alternative, device)
 
-    def _unselected(self, alternative: int, device: DeviceIndex) -> Exclusion:
+    def _unselected(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> Exclusion:
         offers = self._context.offers
         clauses = offers.clauses(alternative)
         # The first clause that alone excludes the device is blamed.
@@ -198,7 +201,9 @@ class FilterTrace:
             )
         return Exclusion(Code.SELECTOR, "does not match the selectors")
 
-    def _too_small(self, alternative: int, device: DeviceIndex) -> Exclusion:
+    def _too_small(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> Exclusion:
         offers = self._context.offers
         capacity = self._context.problem.devices[device].capacity
         amounts = offers.amounts(alternative)

@@ -30,6 +30,7 @@ from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import (
     Alternative,
+    AlternativeIndex,
     Charge,
     Claim,
     Demand,
@@ -54,10 +55,10 @@ __all__ = ["FINEST", "Grantable", "Splitter", "largest_sum"]
 # What a claim could be granted next, beside everything that is in use, and with some
 # rules lifted.
 
-_FORCED: Final = -1
+_FORCED: Final = AlternativeIndex(-1)
 """Stands for the part of an alternative that is one device, which a trial chooses."""
 
-_OTHERS: Final = -2
+_OTHERS: Final = AlternativeIndex(-2)
 """Stands for the rest of that alternative: any devices but that one."""
 
 
@@ -110,7 +111,10 @@ class Granter:
         self._lift = lift_of(compiled.problem, quantities, lifted)
         self._lifted = lifted
         self._known: dict[
-            Hashable, tuple[list[tuple[int, DeviceIndex]], list[DeviceIndex]]
+            Hashable,
+            tuple[
+                list[tuple[AlternativeIndex, DeviceIndex]], list[DeviceIndex]
+            ],
         ] = {}
 
     def nodes(self, demand: Demand) -> Sequence[NodeIndex]:
@@ -156,7 +160,7 @@ class Granter:
 
     def _look(
         self, part: Subproblem, demand: Demand, node: NodeIndex
-    ) -> tuple[list[tuple[int, DeviceIndex]], list[DeviceIndex]]:
+    ) -> tuple[list[tuple[AlternativeIndex, DeviceIndex]], list[DeviceIndex]]:
         """Return what could be granted on a node, and what serves, by alternative and by place in the part."""
         screening = Screening(self._context)
         offered = frozenset(part.problem.nodes[ONLY_NODE].devices())
@@ -200,7 +204,7 @@ class _Trials:
     def __init__(self, part: Subproblem, demand: Demand) -> None:
         self._problem = part.problem
         self._demand = demand.by_itself(nodes=None)
-        self.granted: set[tuple[int, DeviceIndex]] = set()
+        self.granted: set[tuple[AlternativeIndex, DeviceIndex]] = set()
 
     @cached_property
     def fits(self) -> bool:
@@ -230,7 +234,10 @@ class _Trials:
         self._enter(_with(self._demand, alternative, parts), forced, names)
 
     def _enter(
-        self, demand: Demand, eligibility: Eligibility, names: dict[int, int]
+        self,
+        demand: Demand,
+        eligibility: Eligibility,
+        names: Mapping[AlternativeIndex, AlternativeIndex],
     ) -> bool:
         """Note what an answer grants, and whether there is one; ``names`` are what parts of alternatives stand for."""
         problem = replace(
@@ -275,15 +282,15 @@ def _with(
 class _Forced(Overlay):
     """An eligibility in which an alternative is taken apart: one device, and others than that."""
 
-    alternative: int
+    alternative: AlternativeIndex
     device: DeviceIndex
 
-    def _real(self, alternative: int) -> int:
+    def _real(self, alternative: AlternativeIndex) -> AlternativeIndex:
         """Return the alternative of which it is a part, or is."""
         return self.alternative if alternative < 0 else alternative
 
     def selects(
-        self, alternative: int, device: DeviceIndex
+        self, alternative: AlternativeIndex, device: DeviceIndex
     ) -> bool | AllocationError:
         if alternative < 0 and (device == self.device) is not (
             alternative == _FORCED
@@ -291,13 +298,17 @@ class _Forced(Overlay):
             return False
         return super().selects(self._real(alternative), device)
 
-    def admits(self, alternative: int, device: DeviceIndex) -> bool:
+    def admits(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> bool:
         return super().admits(self._real(alternative), device)
 
-    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
+    def charge(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> Charge | None:
         return super().charge(self._real(alternative), device)
 
-    def request_key(self, alternative: int) -> Hashable:
+    def request_key(self, alternative: AlternativeIndex) -> Hashable:
         return (
             alternative
             if alternative < 0

@@ -21,6 +21,7 @@ from dralloc.objects.errors import FatalError
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import (
     Alternative,
+    AlternativeIndex,
     Charge,
     Demand,
     DeviceIndex,
@@ -152,13 +153,15 @@ class _ForNothing(Overlay):
     problem: Problem
     admin: frozenset[int]
 
-    def admits(self, alternative: int, device: DeviceIndex) -> bool:
+    def admits(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> bool:
         return super().admits(alternative, device) and (
             alternative in self.admin
             or _is_free(self.problem, device, self.charge(alternative, device))
         )
 
-    def request_key(self, alternative: int) -> Hashable:
+    def request_key(self, alternative: AlternativeIndex) -> Hashable:
         return alternative
 
     def device_key(self, device: DeviceIndex) -> Hashable:

@@ -31,6 +31,7 @@ from dralloc.problem import (
     DeviceIndex,
     NodeIndex,
     Problem,
+    SlotIndex,
     numbered,
 )
 from dralloc.problem.ledger import Holding
@@ -357,7 +358,7 @@ class Incumbents:
                 number += 1
         return Solution(tuple(with_node_grants(problem, placements)))
 
-    def sharing(self, slots: Collection[int]) -> frozenset[int]:
+    def sharing(self, slots: Collection[SlotIndex]) -> frozenset[int]:
         """Return the units, by index, that hold shares of devices with these slots."""
         holders = set()
         for key, holdings in self._holdings.items():

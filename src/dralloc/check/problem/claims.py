@@ -12,11 +12,13 @@ from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey, DeviceID
 from dralloc.problem import (
     MAX_RESULTS,
+    AlternativeIndex,
     Constraint,
     ConstraintKind,
     DeviceIndex,
     PoolState,
     Scalar,
+    SlotIndex,
 )
 
 __all__ = [
@@ -147,7 +149,7 @@ def _not_all(view: View, award: Award, uses: list[Use]) -> Iterator[str]:
 
 
 def _must_have(
-    view: View, award: Award, alternative: int, index: DeviceIndex
+    view: View, award: Award, alternative: AlternativeIndex, index: DeviceIndex
 ) -> bool:
     """Whether an alternative that wants all devices must get this one."""
     device, eligibility = view.problem.devices[index], view.problem.eligibility
@@ -314,7 +316,7 @@ def capacities_suffice(view: View) -> Iterator[str]:
 
 
 def _capacities(
-    view: View, slot: int, uses: list[Use], within: str = ""
+    view: View, slot: SlotIndex, uses: list[Use], within: str = ""
 ) -> Iterator[str]:
     """Yield what these grants take together of one device.
 

@@ -24,6 +24,7 @@ from dralloc.problem import (
     ParentGroup,
     PoolState,
     Problem,
+    SlotIndex,
 )
 from dralloc.problem.inter_pod import InterPodRule, Role
 from dralloc.problem.solution import Grant, Placement, Solution, Status
@@ -136,9 +137,9 @@ class View:
             yield Award(demand, placement.node, claim, tuple(uses))
 
     @cached_property
-    def by_slot(self) -> Mapping[int, list[Use]]:
+    def by_slot(self) -> Mapping[SlotIndex, list[Use]]:
         """All grants of each physical device."""
-        slots: dict[int, list[Use]] = defaultdict(list)
+        slots: dict[SlotIndex, list[Use]] = defaultdict(list)
         for award in self.awards:
             for use in award.uses:
                 slots[use.device.slot].append(use)
@@ -159,7 +160,9 @@ class View:
                 )
         return members
 
-    def capacity_taken(self, slot: int, name: str, uses: Iterable[Use]) -> int:
+    def capacity_taken(
+        self, slot: SlotIndex, name: str, uses: Iterable[Use]
+    ) -> int:
         """Nanos of a shareable device's capacity that allocated claims and these grants of it take (KEP-5075)."""
         granted = (
             nanos
@@ -173,7 +176,7 @@ class View:
         )
 
     @cached_property
-    def opened(self) -> tuple[int, ...]:
+    def opened(self) -> tuple[SlotIndex, ...]:
         """Slots that come into use: granted without admin access, and not shared by allocated claims already."""
         shares = self.problem.usage.shares
         slots = []

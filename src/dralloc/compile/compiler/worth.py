@@ -31,6 +31,7 @@ from dralloc.objects.user_rules import Budget, Cap
 from dralloc.problem import (
     MAX_RESULTS,
     Alternative,
+    AlternativeIndex,
     Charge,
     Demand,
     DeviceIndex,
@@ -315,7 +316,7 @@ def asked_amounts(problem: Problem, resource: str) -> tuple[int, ...]:
     }
     least_of_equal: dict[Hashable, int] = {}
 
-    def used(alternative: int) -> Iterator[int]:
+    def used(alternative: AlternativeIndex) -> Iterator[int]:
         for number in representatives.values():
             if eligibility.selects(
                 alternative, number

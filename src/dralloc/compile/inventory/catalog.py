@@ -36,6 +36,7 @@ from dralloc.problem import (
     Device,
     DeviceIndex,
     Scalar,
+    SlotIndex,
 )
 from dralloc.problem.supply import record
 
@@ -383,22 +384,23 @@ class PublishedDevice:
     requested_counters: tuple[tuple[int, str], ...]
 
 
-class Slots(Mapping[DeviceID, int]):
+class Slots(Mapping[DeviceID, SlotIndex]):
     """The slot of each device, found by pool: a million names are looked up seldom."""
 
     def __init__(self) -> None:
-        self._by_name: dict[PoolID, dict[str, int]] = {}
+        self._by_name: dict[PoolID, dict[str, SlotIndex]] = {}
         self._count = 0
 
-    def enter(self, pool: PoolID, names: Sequence[str]) -> Sequence[int]:
+    def enter(self, pool: PoolID, names: Sequence[str]) -> Sequence[SlotIndex]:
         """The slots of some devices of a pool, new ones for those that are not known."""
         slot_of = self._by_name.setdefault(pool, {})
         news = dict.fromkeys(filterfalse(slot_of.__contains__, names))
-        slot_of.update(zip(news, count(self._count)))
+        new_slots = cast("Iterator[SlotIndex]", count(self._count))
+        slot_of.update(zip(news, new_slots, strict=False))
         self._count += len(news)
         return list(map(slot_of.__getitem__, names))
 
-    def __getitem__(self, device: DeviceID) -> int:
+    def __getitem__(self, device: DeviceID) -> SlotIndex:
         return self._by_name[device.pool_id][device.device]
 
     def __iter__(self) -> Iterator[DeviceID]:

@@ -45,6 +45,7 @@ from dralloc.problem import (
     Numbered,
     PoolAccess,
     PoolState,
+    SlotIndex,
     Usage,
     numbered,
 )
@@ -320,7 +321,7 @@ class Inventory(Brief):
     counters: tuple[Counter, ...]
     published: tuple[ApiCounter, ...]
     usage: Usage
-    slots: Mapping[DeviceID, int]
+    slots: Mapping[DeviceID, SlotIndex]
     features: Features
 
     def newest(self, device: DeviceID) -> DeviceIndex | None:
@@ -369,7 +370,7 @@ class Inventory(Brief):
         )
         return replace(self, counters=counters, usage=usage_of(holdings))
 
-    def _versions_of(self, slot: int) -> Sequence[DeviceIndex]:
+    def _versions_of(self, slot: SlotIndex) -> Sequence[DeviceIndex]:
         """The devices behind a slot. Where each device is published once, slots are numbered as devices are."""
         return (
             (DeviceIndex(slot),)

@@ -22,7 +22,14 @@ from dralloc.objects.api.slice_reader import named
 from dralloc.objects.features import Features
 from dralloc.objects.names import DeviceID, PoolID
 from dralloc.objects.quantity import Quantity
-from dralloc.problem import Counter, Device, DeviceIndex, Numbered, Usage
+from dralloc.problem import (
+    Counter,
+    Device,
+    DeviceIndex,
+    Numbered,
+    SlotIndex,
+    Usage,
+)
 from dralloc.problem.ledger import Holding
 
 __all__ = [
@@ -48,9 +55,9 @@ def held_results(
 
 def usage_of(holdings: Iterable[Holding]) -> Usage:
     """The holdings as plain sums."""
-    held: set[int] = set()
-    shares: Tally[int] = Tally()
-    consumed: dict[int, Tally[str]] = defaultdict(Tally)
+    held: set[SlotIndex] = set()
+    shares: Tally[SlotIndex] = Tally()
+    consumed: dict[SlotIndex, Tally[str]] = defaultdict(Tally)
     for holding in holdings:
         if holding.share:
             shares[holding.slot] += 1
@@ -69,7 +76,7 @@ def left_of_counters(
     counters: Sequence[Counter],
     devices: Numbered[DeviceIndex, Device],
     holdings: Iterable[Holding],
-    versions_of: Callable[[int], Iterable[DeviceIndex]],
+    versions_of: Callable[[SlotIndex], Iterable[DeviceIndex]],
 ) -> tuple[Counter, ...]:
     """The counters with what the holdings leave of them.
 

@@ -40,7 +40,7 @@ from dralloc.objects.features import Features
 from dralloc.objects.names import ClaimKey, DeviceID
 from dralloc.objects.notebook import Brief
 from dralloc.objects.quantity import Quantity
-from dralloc.problem import Charge, DeviceIndex, Numbered
+from dralloc.problem import AlternativeIndex, Charge, DeviceIndex, Numbered
 from dralloc.problem import Device as ProblemDevice
 from dralloc.problem.supply import record
 from kubecel import (
@@ -203,7 +203,7 @@ class MatchTable(Brief):
     _kinds: dict[Hashable, int] = field(default_factory=dict)
     _kind_of: list[int] = field(default_factory=list)
 
-    def add(self, criteria: Criteria) -> int:
+    def add(self, criteria: Criteria) -> AlternativeIndex:
         """Enter an alternative; returns its index."""
         class_name = (
             criteria.device_class.metadata.name if criteria.device_class else ""
@@ -227,9 +227,11 @@ class MatchTable(Brief):
         )
         self._kind_of.append(self._kinds.setdefault(kind, len(self._kinds)))
         self.criteria.append(criteria)
-        return len(self.criteria) - 1
+        return AlternativeIndex(len(self.criteria) - 1)
 
-    def add_again(self, alternative: int, claim: ClaimKey) -> int:
+    def add_again(
+        self, alternative: AlternativeIndex, claim: ClaimKey
+    ) -> AlternativeIndex:
         """Enter what another claim asks for in the words of a known alternative; returns its index."""
         criteria = self.criteria[alternative]
         self._selected.append(self._selected[alternative])
@@ -245,9 +247,9 @@ class MatchTable(Brief):
                 criteria.derived,
             )
         )
-        return len(self.criteria) - 1
+        return AlternativeIndex(len(self.criteria) - 1)
 
-    def request_key(self, alternative: int) -> Hashable:
+    def request_key(self, alternative: AlternativeIndex) -> Hashable:
         """A number for class, selectors, derived attributes, tolerations and amounts."""
         return self._kind_of[alternative]
 
@@ -371,7 +373,7 @@ class MatchTable(Brief):
         return tuple(devices)
 
     def selects(
-        self, alternative: int, device: DeviceIndex
+        self, alternative: AlternativeIndex, device: DeviceIndex
     ) -> bool | AllocationError:
         """Whether class and request selectors accept the device, or the fatal error that upstream raises.
 
@@ -384,7 +386,9 @@ class MatchTable(Brief):
             else self._error(self.criteria[alternative], device, verdict)
         )
 
-    def verdict(self, alternative: int, device: DeviceIndex) -> Verdict:
+    def verdict(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> Verdict:
         """Whether class and request selectors accept the device, or the first of all expressions that fails on it."""
         verdicts = self._selected[alternative]
         key = self.device_key(device)
@@ -395,7 +399,9 @@ class MatchTable(Brief):
             )
         return verdict
 
-    def admits(self, alternative: int, device: DeviceIndex) -> bool:
+    def admits(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> bool:
         """Whether the device's taints are tolerated, and it does not need a feature that is off."""
         published = self.inventory.sources[device].device
         if (
@@ -439,7 +445,9 @@ class MatchTable(Brief):
         )
         return tuple(self.taint_rules.selecting(id_, published))
 
-    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
+    def charge(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> Charge | None:
         """Return what an allocation takes; None if the device cannot give what the alternative asks for."""
         charges = self._charged[alternative]
         key = self.device_key(device)

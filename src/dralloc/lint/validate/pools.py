@@ -40,7 +40,7 @@ from dralloc.objects.api import (
 )
 from dralloc.objects.api.slice_reader import LISTS
 from dralloc.objects.names import ClaimKey, DeviceID, PoolID
-from dralloc.problem import DeviceIndex, numbered
+from dralloc.problem import AlternativeIndex, DeviceIndex, numbered
 from kubecel import CelRuntimeError
 
 __all__ = ["POOL_RULES", "Candidates", "Offer", "find_candidates", "find_pools"]
@@ -421,7 +421,7 @@ class Candidates:
 
     def _add(
         self, request: Details, selectors: tuple[DeviceSelector, ...]
-    ) -> int:
+    ) -> AlternativeIndex:
         expressions = tuple(
             selector.cel.expression for selector in selectors if selector.cel
         )
@@ -497,7 +497,7 @@ class Candidates:
             else []
         )
 
-    def _judged(self, alternative: int) -> _Judged:
+    def _judged(self, alternative: AlternativeIndex) -> _Judged:
         """Ask class and selectors about every offer; equal ones are asked once."""
         criteria = self._table.criteria[alternative]
         class_name = (

@@ -579,9 +579,10 @@ class PrunedSearch(DepthFirstSearch):
             for device in listed.devices:
                 charge = eligibility.charge(index, device)
                 uses[device].append((claim, request, choice, charge))
-        for index, devices in self._all.items():
+        for all_index, devices in self._all.items():
             for device in devices:
-                uses[device].append((index, eligibility.charge(index, device)))
+                charge = eligibility.charge(all_index, device)
+                uses[device].append((all_index, charge))
         names: list[str] = []
         for searched_claim in self._claims:
             for constraint in searched_claim.constraints:

@@ -17,6 +17,7 @@ from dralloc.objects.names import RequestName
 from dralloc.problem import (
     MAX_RESULTS,
     Alternative,
+    AlternativeIndex,
     Charge,
     Claim,
     Constraint,
@@ -316,7 +317,7 @@ class DepthFirstSearch:
             ClaimConstraints(claim, spanning) for claim in claims
         ]
         self._grants: list[list[Grant]] = [[] for _ in claims]
-        self._all: dict[int, tuple[DeviceIndex, ...]] = {}
+        self._all: dict[AlternativeIndex, tuple[DeviceIndex, ...]] = {}
         self._leaks = leaks
         self._listed = candidates.lists if candidates else {}
         self._leaked: list[Device] = []

@@ -20,6 +20,7 @@ from dralloc.problem import (
     NodeIndex,
     ParentGroup,
     Scalar,
+    SlotIndex,
 )
 from dralloc.problem.grouping import grouped
 from dralloc.problem.ledger import Ledger
@@ -264,7 +265,7 @@ def capacities(model: Model) -> None:
 
 
 def add_capacity(
-    model: Model, slot: int, name: str, takes: Sequence[Take]
+    model: Model, slot: SlotIndex, name: str, takes: Sequence[Take]
 ) -> None:
     """One row, or one per total if generations of the pool disagree about the device.
 

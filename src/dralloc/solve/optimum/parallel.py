@@ -30,7 +30,14 @@ from typing import Final
 
 from dralloc.objects.choices import Backend, Options
 from dralloc.objects.limits import without_garbage_collection
-from dralloc.problem import Charge, DeviceIndex, Node, Problem, Usage
+from dralloc.problem import (
+    AlternativeIndex,
+    Charge,
+    DeviceIndex,
+    Node,
+    Problem,
+    Usage,
+)
 from dralloc.problem.grouping import grouped
 from dralloc.problem.problem import EligibilityTable, renumbered
 from dralloc.problem.solution import Placement
@@ -98,7 +105,7 @@ class Excerpts:
         counters = sorted(
             chain.from_iterable(self._set_of[set_] for set_ in sets)
         )
-        charges: dict[tuple[int, DeviceIndex], Charge] = {}
+        charges: dict[tuple[AlternativeIndex, DeviceIndex], Charge] = {}
         part = cut(
             full,
             sorted({site.node for site in all_sites}),
@@ -133,7 +140,9 @@ class _Renumbering:
     """Sites in the numbers of a part, and what is charged there."""
 
     def __init__(
-        self, part: Subproblem, charges: dict[tuple[int, DeviceIndex], Charge]
+        self,
+        part: Subproblem,
+        charges: dict[tuple[AlternativeIndex, DeviceIndex], Charge],
     ) -> None:
         self.node_at = places(part.nodes)
         self.device_at = places(part.devices)

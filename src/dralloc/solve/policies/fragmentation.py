@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from dralloc.problem import (
     Alternative,
+    AlternativeIndex,
     Charge,
     Claim,
     Device,
@@ -100,7 +101,7 @@ class NodeComponents:
             for counter in problem.counters
         ]
         # One alternative for each key: the others are charged the same.
-        self._representatives: dict[Hashable, int] = {}
+        self._representatives: dict[Hashable, AlternativeIndex] = {}
         for demand in problem.demands:
             for alternative in demand.alternatives():
                 key = problem.eligibility.request_key(alternative.index)

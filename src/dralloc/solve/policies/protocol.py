@@ -26,6 +26,7 @@ from dralloc.problem import (
     Device,
     NodeIndex,
     Problem,
+    SlotIndex,
     numbered,
 )
 from dralloc.problem.ledger import Ledger
@@ -411,7 +412,7 @@ class AskingRun(PlainRun):
     def _changed(self, placement: Placement) -> None:
         """Note that every node that sees what the placement took has changed."""
         problem = self._problem
-        slots: set[int] = set()
+        slots: set[SlotIndex] = set()
         for grants in placement.grants:
             slots.update(problem.devices[grant.device].slot for grant in grants)
         nodes = {placement.node}

@@ -35,6 +35,7 @@ from dralloc.problem import (
     Device,
     DeviceIndex,
     NodeIndex,
+    SlotIndex,
 )
 from dralloc.problem.grouping import grouped
 from dralloc.problem.ledger import Holding
@@ -892,7 +893,7 @@ class Devices(QuickRun):
         else:
             ledger.enter(device, holding.charge, share=holding.share)
 
-    def _device_at(self, slot: int) -> Device:
+    def _device_at(self, slot: SlotIndex) -> Device:
         return self._problem.devices[self._problem.versions[slot][0]]
 
     def _holdings(self, claims: Iterable[ClaimKey]) -> Iterator[Holding]:

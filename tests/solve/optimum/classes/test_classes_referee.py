@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from crowd_strategies import crowds
 from dralloc.check import check
 from dralloc.objects.choices import Goal
-from dralloc.problem import NodeIndex, Problem
+from dralloc.problem import NodeIndex, Problem, SlotIndex
 from dralloc.problem.solution import Solution, Status
 from dralloc.solve.optimum import Options, solve
 from dralloc.solve.optimum.candidates import survey
@@ -108,7 +108,7 @@ def test_all_devices_are_as_many_as_match_on_the_node() -> None:
     builder = ProblemBuilder(4)
     for node in (0, 1, 1, 2, 2, 2, 3, 3, 3):
         builder.device(node)
-    builder.usage = replace(builder.usage, held=frozenset({8}))
+    builder.usage = replace(builder.usage, held=frozenset({SlotIndex(8)}))
     for _ in range(4):
         builder.pod(builder.claim(AlternativeSpec(count=None)), weight=3)
     for _ in range(9):

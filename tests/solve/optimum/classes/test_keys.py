@@ -14,6 +14,7 @@ from dralloc.problem import (
     ConstraintKind,
     NodeIndex,
     Problem,
+    SlotIndex,
     Usage,
 )
 from dralloc.solve.optimum.classes.bins import (
@@ -124,7 +125,7 @@ def test_devices_in_use_are_in_no_bin() -> None:
     builder = ProblemBuilder(nodes=3)
     for node in range(3):
         builder.device(node)
-    builder.usage = Usage(frozenset({1}), {}, {})
+    builder.usage = Usage(frozenset({SlotIndex(1)}), {}, {})
     builder.pod(builder.claim(ANY))
     assert sizes(builder.problem()) == [2]
 
@@ -133,7 +134,9 @@ def test_bins_are_told_apart_by_what_is_left_of_capacities() -> None:
     builder = ProblemBuilder(nodes=3)
     for node in range(3):
         builder.device(node, capacity={"memory": 10})
-    builder.usage = Usage(frozenset(), {0: 1}, {0: {"memory": 4}})
+    builder.usage = Usage(
+        frozenset(), {SlotIndex(0): 1}, {SlotIndex(0): {"memory": 4}}
+    )
     builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 3})))
     assert sizes(builder.problem()) == [1, 2]
 

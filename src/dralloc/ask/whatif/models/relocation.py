@@ -21,7 +21,7 @@ from ortools.sat.python import cp_model
 
 from dralloc.objects.choices import Goal, Options
 from dralloc.objects.errors import AllocationError
-from dralloc.problem import Problem
+from dralloc.problem import Problem, SlotIndex
 from dralloc.problem.grouping import grouped
 from dralloc.problem.solution import Placement, Solution, Status
 from dralloc.solve.optimum.candidates import (
@@ -134,7 +134,7 @@ class Exchange:
         }
         # Other models have everybody come at once, and then admin access takes no notice
         # of shares. But allocated claims have theirs before (KEP-5075).
-        shares: dict[int, list[tuple[str, int, Take]]] = defaultdict(list)
+        shares: dict[SlotIndex, list[tuple[str, int, Take]]] = defaultdict(list)
         for serving in model.variables.every_serving():
             for take in serving.takes:
                 if take.view.shareable:

@@ -26,6 +26,7 @@ from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey, RequestName
 from dralloc.problem import (
     Alternative,
+    AlternativeIndex,
     Charge,
     Claim,
     Demand,
@@ -426,7 +427,9 @@ class StayEligibility(Overlay):
     Only certain devices can serve these, at what is consumed of them already.
     """
 
-    entries: dict[int, tuple[int, Charge]] = field(default_factory=dict)
+    entries: dict[AlternativeIndex, tuple[int, Charge]] = field(
+        default_factory=dict
+    )
     devices: set[DeviceIndex] = field(default_factory=set)
 
     def claim(
@@ -450,7 +453,7 @@ class StayEligibility(Overlay):
                 if name in capacities
             )
             index, name = (
-                _FIRST + len(self.entries),
+                AlternativeIndex(_FIRST + len(self.entries)),
                 RequestName(f"device-{number}"),
             )
             self.entries[index] = (
@@ -464,7 +467,7 @@ class StayEligibility(Overlay):
         return Claim(key, "", tuple(requests))
 
     def selects(
-        self, alternative: int, device: DeviceIndex
+        self, alternative: AlternativeIndex, device: DeviceIndex
     ) -> bool | AllocationError:
         """As in `Eligibility`."""
         entry = self.entries.get(alternative)
@@ -474,20 +477,24 @@ class StayEligibility(Overlay):
             else entry[0] == device
         )
 
-    def admits(self, alternative: int, device: DeviceIndex) -> bool:
+    def admits(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> bool:
         """As in `Eligibility`."""
         return alternative in self.entries or super().admits(
             alternative, device
         )
 
-    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
+    def charge(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> Charge | None:
         """As in `Eligibility`."""
         entry = self.entries.get(alternative)
         return (
             super().charge(alternative, device) if entry is None else entry[1]
         )
 
-    def request_key(self, alternative: int) -> Hashable:
+    def request_key(self, alternative: AlternativeIndex) -> Hashable:
         """As in `Eligibility`."""
         return (
             alternative

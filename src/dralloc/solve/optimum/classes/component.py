@@ -15,7 +15,14 @@ from typing import NamedTuple
 from dralloc.objects.choices import Options
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Alternative, Charge, Demand, DeviceIndex, Problem
+from dralloc.problem import (
+    Alternative,
+    AlternativeIndex,
+    Charge,
+    Demand,
+    DeviceIndex,
+    Problem,
+)
 from dralloc.problem.equivalence import claim_key
 from dralloc.problem.problem import Overlay
 from dralloc.problem.solution import Placement
@@ -46,7 +53,7 @@ __all__ = ["BestOfClasses", "CountedComponent", "with_tickets"]
 class _TicketRequest(NamedTuple):
     """An alternative that wants a ticket, and beside it asks for the same as another one."""
 
-    alternative: int
+    alternative: AlternativeIndex
     ticket: str
 
 
@@ -56,7 +63,7 @@ def with_tickets(problem: Problem) -> Problem:
     if len(set(map(_home, bound.values()))) < 2:
         return problem
     kinds: dict[Hashable, int] = {}
-    asks: dict[int, _TicketRequest] = {}
+    asks: dict[AlternativeIndex, _TicketRequest] = {}
     held: dict[int, Tally[str]] = defaultdict(Tally)
     demands, devices = list(problem.demands), list(problem.devices)
     lowest = min(
@@ -72,7 +79,7 @@ def with_tickets(problem: Problem) -> Problem:
         kind = kinds.setdefault(key, len(kinds))
         node_request = _node_request(demand)
         # An alternative of its own for each kind, with an index that nobody else has.
-        index = lowest - 1 - kind
+        index = AlternativeIndex(lowest - 1 - kind)
         request = _TicketRequest(node_request.index, f"ticket {kind}")
         asks.setdefault(index, request)
         (node,) = demand.nodes or ()
@@ -180,15 +187,15 @@ class _Tickets(Overlay):
     ``asks``: by alternative that wants a ticket. ``held``: by synthetic device, the tickets that it has.
     """
 
-    asks: Mapping[int, _TicketRequest]
+    asks: Mapping[AlternativeIndex, _TicketRequest]
     held: Mapping[int, frozenset[str]]
 
-    def _asked(self, alternative: int) -> _TicketRequest:
+    def _asked(self, alternative: AlternativeIndex) -> _TicketRequest:
         """As what it is asked for, and with which ticket; an empty one for none."""
         return self.asks.get(alternative) or _TicketRequest(alternative, "")
 
     def selects(
-        self, alternative: int, device: DeviceIndex
+        self, alternative: AlternativeIndex, device: DeviceIndex
     ) -> bool | AllocationError:
         """As in `Eligibility`."""
         base_alternative, ticket = self._asked(alternative)
@@ -196,11 +203,15 @@ class _Tickets(Overlay):
             return False
         return self.base.selects(base_alternative, device)
 
-    def admits(self, alternative: int, device: DeviceIndex) -> bool:
+    def admits(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> bool:
         """As in `Eligibility`."""
         return self.base.admits(self._asked(alternative).alternative, device)
 
-    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
+    def charge(
+        self, alternative: AlternativeIndex, device: DeviceIndex
+    ) -> Charge | None:
         """As in `Eligibility`."""
         base_alternative, ticket = self._asked(alternative)
         charge = self.base.charge(base_alternative, device)
@@ -208,7 +219,7 @@ class _Tickets(Overlay):
             return replace(charge, capacity=(*charge.capacity, (ticket, 1)))
         return charge
 
-    def request_key(self, alternative: int) -> Hashable:
+    def request_key(self, alternative: AlternativeIndex) -> Hashable:
         """As in `Eligibility`."""
         base_alternative, ticket = self._asked(alternative)
         key = self.base.request_key(base_alternative)

@@ -13,6 +13,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from dralloc.objects.errors import AllocationError
 from dralloc.problem import (
+    AlternativeIndex,
     Charge,
     ConstraintKind,
     DeviceIndex,
@@ -139,7 +140,7 @@ class Listed(list[T]):
 class ItemType(NamedTuple):
     """The type of a device: an alternative that it must match and that stands for its request class, and attributes."""
 
-    alternative: int
+    alternative: AlternativeIndex
     attributes: frozenset[str]
 
 

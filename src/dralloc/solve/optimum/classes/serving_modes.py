@@ -24,6 +24,7 @@ from dralloc.objects.names import ClaimKey
 from dralloc.problem import (
     MAX_RESULTS,
     Alternative,
+    AlternativeIndex,
     Claim,
     ConstraintKind,
     Demand,
@@ -433,7 +434,7 @@ class EveryDevice:
         return self._known[key]
 
     def _options(
-        self, alternative: int, attributes: frozenset[str]
+        self, alternative: AlternativeIndex, attributes: frozenset[str]
     ) -> NodesByCount | None:
         nodes_by_count: dict[int, set[int]] = defaultdict(set)
         for node in self.problem.all_nodes:
@@ -448,7 +449,10 @@ class EveryDevice:
         }
 
     def _count(
-        self, alternative: int, attributes: frozenset[str], node: NodeIndex
+        self,
+        alternative: AlternativeIndex,
+        attributes: frozenset[str],
+        node: NodeIndex,
     ) -> int | None:
         """Return how many devices are all on a node; 0 if they cannot be had, None if that depends on others."""
         eligibility = self.problem.eligibility

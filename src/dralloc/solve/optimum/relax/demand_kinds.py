@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from dralloc.problem import (
     Alternative,
+    AlternativeIndex,
     Claim,
     Constraint,
     ConstraintKind,
@@ -125,7 +126,7 @@ class DemandKind:
     nodes: int
     domains: int
     members: list[int] = field(default_factory=list)
-    claims: list[int | None] = field(default_factory=list)
+    claims: list[AlternativeIndex | None] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -148,7 +149,7 @@ class DemandKinds:
         The demands of each gang.
     """
 
-    types: Listed[int] = field(default_factory=Listed)
+    types: Listed[AlternativeIndex] = field(default_factory=Listed)
     items: Listed[Item] = field(default_factory=Listed)
     shapes: Listed[Shape] = field(default_factory=Listed)
     node_sets: Listed[tuple[int, ...] | None] = field(
@@ -197,7 +198,7 @@ def demand_kinds_of(problem: Problem, stop: Stop) -> DemandKinds:
     return demand_kinds
 
 
-def _node_alternative(demand: Demand) -> int | None:
+def _node_alternative(demand: Demand) -> AlternativeIndex | None:
     """The alternative that asks the node itself for amounts, if any."""
     if not demand.claims or not demand.claims[0].is_synthetic:
         return None
@@ -368,7 +369,7 @@ class Amounts:
 
     names: Sequence[str]
     rows: Sequence[Mapping[int, int]]
-    takes: Mapping[int, Mapping[str, int]]
+    takes: Mapping[AlternativeIndex, Mapping[str, int]]
 
 
 def amounts_of(
@@ -394,7 +395,7 @@ def amounts_of(
                 homes.setdefault(key, []).append((node, device))
     if len(homes) > _MOST_KINDS:
         homes = {}
-    alternatives: set[int] = set()
+    alternatives: set[AlternativeIndex] = set()
     for kind in demand_kinds.kinds:
         alternatives.update(claim for claim in kind.claims if claim is not None)
     samples = [members[0][1] for members in homes.values()]
@@ -417,7 +418,9 @@ def amounts_of(
 
 
 def _least(
-    problem: Problem, alternative: int, devices: Sequence[DeviceIndex]
+    problem: Problem,
+    alternative: AlternativeIndex,
+    devices: Sequence[DeviceIndex],
 ) -> Mapping[str, int]:
     """Return what the alternative takes of the devices that have an end of it, at least."""
     least: dict[str, int] = {}
