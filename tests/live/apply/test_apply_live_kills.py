@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from dralloc.live.apply import NodeTaintFence, TaintRuleFence
-from dralloc.live.apply.fence import RULES
+from dralloc.live.apply.choice import fence_for
+from dralloc.live.apply.fence import RULES, fence_of
 from dralloc.live.apply.units import FINALIZER
 from dralloc.live.snapshot import LiveObjects
+from dralloc.objects.choices import FenceKind
 from dralloc.objects.errors import ApplyError, SnapshotError
 from live.apply.runs import gated, run_on
 from live.apply.schedules import (
@@ -87,8 +88,10 @@ def run(
                 journal.run or f"run-{time.time_ns()}",
                 **settings,
             )
-            one.fence = (TaintRuleFence if plane.rules else NodeTaintFence)(
-                one.objects, one.name
+            one.fence = (
+                fence_of(journal, one.objects, one.name)
+                if journal.unfinished
+                else fence_for(FenceKind.AUTO, one.objects, one.name).fence
             )
             if then == "apply":
                 one.write(one.plan()[1])

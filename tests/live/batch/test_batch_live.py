@@ -32,12 +32,9 @@ PATHS = {
 
 
 def account(plane: LivePlane, root: Path, folder: Path) -> Path:
-    """A kubeconfig for the service account that deploy/ makes, which may taint nodes where there are no rules."""
+    """A kubeconfig for the service account that deploy/ makes, which may taint nodes: the scheduler cannot be seen."""
     files = [
-        root / "deploy" / name
-        for name in (
-            ["rbac.yaml"] if plane.rules else ["rbac.yaml", "node-taints.yaml"]
-        )
+        root / "deploy" / name for name in ("rbac.yaml", "node-taints.yaml")
     ]
     with plane.objects() as (server, _):
         for one in (
@@ -76,6 +73,8 @@ def replica(
         name,
         "--settle",
         "0.5",
+        "--probe",
+        "dralloc-system",
     ]
     command = [
         sys.executable,
@@ -142,19 +141,19 @@ def test_all_pods_are_bound_or_told_why_although_leaders_are_killed(
             plane.add(waiting(number) for number in range(4))
             until(plane, lambda: progress(plane) == (4, 0))
             plane.add(waiting(number) for number in range(4, 10))
-            until(plane, lambda: bool(listed(plane, "DeviceTaintRule")))
+            until(plane, lambda: bool(fenced(plane)))
             first.kill()
-        assert listed(plane, "DeviceTaintRule") != []
+        assert fenced(plane) != []
         with replica(root, kubeconfig, "two") as second:
             until(plane, lambda: len(held(plane)) > 5)
             second.kill()
-        assert listed(plane, "DeviceTaintRule") != []
+        assert fenced(plane) != []
         with (
             replica(root, kubeconfig, "three"),
             replica(root, kubeconfig, "four"),
         ):
             until(plane, lambda: progress(plane) == (8, 0))
-            until(plane, lambda: listed(plane, "DeviceTaintRule") == [])
+            until(plane, lambda: fenced(plane) == [])
         assert len(held(plane)) == len(set(held(plane))) == 8
 
 
@@ -167,9 +166,9 @@ def test_without_device_taint_rules_nodes_are_tainted_meanwhile(
         plane.add(crowd())
         plane.add(waiting(number) for number in range(6))
         with replica(root, kubeconfig, "one"):
-            until(plane, lambda: any(map(taints_of, listed(plane, "Node"))))
+            until(plane, lambda: bool(fenced(plane)))
             until(plane, lambda: progress(plane) == (6, 0))
-            until(plane, lambda: not any(map(taints_of, listed(plane, "Node"))))
+            until(plane, lambda: fenced(plane) == [])
         assert len(set(held(plane))) == 6
 
 
@@ -177,6 +176,14 @@ def listed(plane: LivePlane, kind: str) -> list[Json]:
     with plane.objects() as (_, objects):
         found: list[Json] = objects.listed(KINDS[kind])["items"]
     return found
+
+
+def fenced(plane: LivePlane) -> list[str]:
+    return [
+        one["metadata"]["name"]
+        for one in listed(plane, "Node")
+        if taints_of(one)
+    ]
 
 
 def held(plane: LivePlane) -> list[tuple[str, str]]:
