@@ -149,11 +149,19 @@ def test_what_runs_already_is_not_there_for_anybody() -> None:
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-@given(scenes(), st.sampled_from(POLICIES))
-def test_regret_is_never_negative(scene: Scene, policy: str) -> None:
+@given(scenes(), st.sampled_from(POLICIES), st.booleans())
+def test_regret_is_never_negative(
+    scene: Scene, policy: str, makes_room: bool
+) -> None:
     assume(scene.arrivals)
+    moves = makes_room and policy != "scheduler"
     simulated = dralloc.simulate(
-        scene.cluster, scene.arrivals, policy, regret=True
+        scene.cluster,
+        scene.arrivals,
+        policy,
+        regret=True,
+        preemption=makes_room,
+        moves_every=1.5 if moves else None,
     )
     [run] = simulated.runs
     assert run.regret is not None
