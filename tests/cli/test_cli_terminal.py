@@ -149,6 +149,7 @@ ABOUT_SERVERS = {
 OTHERS = {
     "batch": "a log, of which each event is a line",
     "conformance": "recorded cases, not a cluster",
+    "example": "what it has written",
     "schema": "JSON",
 }
 """Those that print no tables about clusters, and what they print."""

@@ -203,9 +203,10 @@ def _verdict(error: Exception) -> tuple[Exit, str]:
             return Exit.INPUT, str(error)
         case typer.TyperException():
             # What Typer checks with pydantic says first that it is an error of a value, which its own words say, too.
-            return Exit.INPUT, error.format_message().replace(
-                ": Value error, ", ": "
-            )
+            message = error.format_message().replace(": Value error, ", ": ")
+            if "'--output' / '-o'" in message:
+                message += " Files are written with --to."
+            return Exit.INPUT, message
         case BrokenPipeError():  # whoever read the output has seen enough
             return Exit.DONE, ""
         case RecursionError():

@@ -126,6 +126,10 @@ def test_sarif(write) -> None:  # type: ignore[no-untyped-def]
         location["physicalLocation"]["artifactLocation"]["uri"] == path.as_uri()
     )
     assert location["logicalLocations"][0]["properties"] == {"document": 4}
+    region = location["physicalLocation"]["region"]
+    line = path.read_text().splitlines()[region["startLine"] - 1]
+    # The field is absent: the entry that it belongs to is shown.
+    assert line[region["startColumn"] - 1 :].startswith("{}")
 
 
 def test_sarif_of_standard_input_names_no_file() -> None:

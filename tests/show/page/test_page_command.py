@@ -19,6 +19,13 @@ def report(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, ["report", *map(str, arguments)])
 
 
+def test_a_file_is_no_form() -> None:
+    """-o means a form in every command, and --to a file."""
+    result = report(MODEL, "-o", "page.html")
+    assert result.exit_code == Exit.INPUT
+    assert "Files are written with --to." in result.stderr
+
+
 def test_a_page_is_written(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     result = report(MODEL, "--to", path, "--goal", "fewest-nodes")
