@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from dralloc.lab.simulate import Arrivals
-    from dralloc.lint.conformance import CaseOutcome, Json
+    from dralloc.lint.conformance.cases import CaseOutcome, Json
 
 __all__ = [
     "conformance_command",
@@ -551,7 +551,7 @@ class Outcomes:
 
 
 def _named(paths: list[Path]) -> Iterator[tuple[str, Json]]:
-    from dralloc.lint.conformance import read_lines
+    from dralloc.lint.conformance.cases import read_lines
 
     for path in paths:
         files = (
@@ -582,12 +582,12 @@ def _kind(case: Json) -> CaseKind:
 
 
 def _run(case: Json, mode: AllocatorName, *, pruning: bool) -> CaseOutcome:
-    from dralloc.lint.conformance import (
+    from dralloc.lint.conformance import run_scheduler
+    from dralloc.lint.conformance.cases import (
         read_allocation_case,
         run_cel,
         run_first_fit,
         run_optimal,
-        run_scheduler,
     )
 
     kind = _kind(case)

@@ -2,13 +2,694 @@
 
 `solve` answers a `dralloc.problem.Problem`; `build` gives the model itself, e.g. to export it. No type of OR-Tools
 appears in what `solve` takes and returns.
+
+Here the answer is put together: components in turn, tier by tier, within the time limit.
 """
 
-from dralloc.objects.choices import Options
-from dralloc.problem.solution import Progress
-from dralloc.solve.optimum.component import build
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import compress
+from operator import attrgetter
+from time import perf_counter
+from typing import Final
+
+from dralloc.objects.choices import Backend, Goal, Options
+from dralloc.objects.errors import AllocationError, ModelError
+from dralloc.objects.limits import without_garbage_collection
+from dralloc.problem import Problem
+from dralloc.problem.solution import Placement, Progress, Solution, Status, Tier
+from dralloc.solve.optimum.candidates import (
+    CandidateSite,
+    CandidateSurvey,
+    NodeCapabilities,
+    components,
+    summed_up,
+    survey,
+)
+from dralloc.solve.optimum.classes.component import CountedComponent
+from dralloc.solve.optimum.classes.count_model import Counted, with_goal
+from dralloc.solve.optimum.component import (
+    Answered,
+    Component,
+    Solvable,
+    TimeSharing,
+    build,
+    is_next,
+    is_proven,
+)
+from dralloc.solve.optimum.division import AdminClaims, admin_claims, divide
+from dralloc.solve.optimum.improve import SearchedComponent
 from dralloc.solve.optimum.model import Model
-from dralloc.solve.optimum.objective import within_caps
-from dralloc.solve.optimum.run import solve
+from dralloc.solve.optimum.objective import (
+    DemandSubset,
+    Objective,
+    after_weight,
+    fairness,
+    placed_weight,
+    summed_weight,
+    within_caps,
+)
+from dralloc.solve.optimum.packing.component import PackedComponent
+from dralloc.solve.optimum.packing.instance import PackingInstance
+from dralloc.solve.optimum.parallel import work_out
+from dralloc.solve.optimum.stopping import (
+    Stop,
+    Stopped,
+    TooLarge,
+    heeding_interrupts,
+)
+from dralloc.solve.work import is_elsewhere, phase
 
 __all__ = ["Model", "Options", "Progress", "build", "solve", "within_caps"]
+
+_ENDING: Final = 1e-5
+"""Seconds per demand for names, and for giving up what was made on the way."""
+
+_DIVISION: Final = 0.4
+"""The part of the time that may pass until it is known what classes can count."""
+
+_STARTS: Final = 0.5
+"""The part of the time in which answers to start from are made; one that is begun is made to the end."""
+
+StartSearch = Callable[
+    [Sequence[Placement], Callable[[], float]], Iterable[Sequence[Placement]]
+]
+"""Makes answers to start from, given one, and a clock that tells how many seconds are left for that."""
+
+_BEFORE_LAST: Final = 0.6
+"""The part of the time until the last tiers are searched for, too, even if those before them are not proven."""
+
+_demand_of = attrgetter("demand")
+
+
+@without_garbage_collection()
+def solve(
+    problem: Problem,
+    options: Options | None = None,
+    hint: Solution | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    starts: StartSearch | None = None,
+) -> Solution:
+    """Find the best answer and prove it, or come as far as the time limit allows.
+
+    The tiers of the objective, most important first: ``weight``, the weight of the placed demands; fairness between
+    namespaces, if the problem has budgets that say so; ``alternatives``, the ranks of the picked alternatives
+    (KEP-4816); and the goal, if there is one. Each is solved with those before it
+    fixed at what was found without it. A tier that could not be proven leaves those after it with the bounds that are
+    known without solving.
+
+    Parameters
+    ----------
+    problem
+        What is to be placed, and on what.
+    options
+        Time limit, goal and the like; the defaults if None.
+    hint
+        An answer to start from, such as first fit's; it must keep the rules. The result is never worse.
+    starts
+        Makes further answers to start from, which keep every rule but budgets. They are looked at one by one where the
+        problem has to be searched, as long as there is time.
+    progress
+        Called from this thread whenever there is a better answer.
+
+    Returns
+    -------
+    Solution
+        With the status ``OPTIMAL`` if every tier is proven. Ctrl-C (in the main thread), or a ``KeyboardInterrupt`` of
+        the listener, ends the search like the time limit: the best answer so far is returned, with its bounds. A
+        second Ctrl-C, if that takes too long, is a ``KeyboardInterrupt``.
+
+    Raises
+    ------
+    ModelError
+        Amounts or weights do not fit the solver's int64, or the hint places what cannot be placed.
+    AllocationError
+        A selector failed on a device, and the option ``strict_cel`` is set.
+    """
+    options = options or Options()
+    limit = options.time_limit
+    if limit is not None:
+        # So that an answer with names is there in time.
+        limit = max(limit / 2, limit - _ENDING * len(problem.demands))
+    with heeding_interrupts() as cancelled:
+        stop = Stop.after(limit, cancelled)
+        aside = _set_aside(problem, options, stop)
+        start = aside.without(hint.placements) if hint else ()
+        present = hint.placements if hint else ()
+
+        def more_starts(
+            seconds: Callable[[], float],
+        ) -> Iterator[Sequence[Placement]]:
+            return (
+                aside.without(placements)
+                for placements in (starts(present, seconds) if starts else ())
+            )
+
+        # What was made on the way is given up here, before anybody would look whether it is garbage.
+        return aside.granted(
+            _Solve(
+                aside.problem, options, stop, progress, start, more_starts
+            ).run()
+        )
+
+
+def _set_aside(problem: Problem, options: Options, stop: Stop) -> AdminClaims:
+    """Set aside what classes need not know of. The per-device model decides it itself, as a referee."""
+    if not options.per_device:
+        with suppress(Stopped):
+            return admin_claims(problem, stop, strict_cel=options.strict_cel)
+    return AdminClaims(problem)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """A stage: some of the tiers, most important first, and the problem that they are solved for.
+
+    Parameters
+    ----------
+    tiers
+        What components count.
+    levels
+        How many of these tiers are solved.
+    goal
+        What joins components beyond the rules.
+    """
+
+    problem: Problem
+    tiers: tuple[Objective, ...]
+    levels: int
+    goal: Goal = Goal.NONE
+
+
+class _Solve:
+    def __init__(  # noqa: PLR0913 - as `solve`
+        self,
+        problem: Problem,
+        options: Options,
+        stop: Stop,
+        progress: Callable[[Progress], None] | None,
+        start: Sequence[Placement],
+        more_starts: Callable[
+            [Callable[[], float]], Iterator[Sequence[Placement]]
+        ],
+    ) -> None:
+        self.problem = problem
+        self.options = options
+        self.progress = progress
+        self._starting = stop
+        self.more_starts = more_starts(self._seconds_for_starts)
+        self.started = perf_counter()
+        self.stop = stop
+        self.goal = Goal(options.goal)
+        self.weight = placed_weight(problem)
+        self.tiers = (
+            *self.weight,
+            *fairness(problem),
+            *after_weight(self.goal),
+        )
+        self.stage = _Stage(problem, self.tiers, 0)
+        self.components: list[Solvable] = []
+        self.everything = DemandSubset(problem, range(len(problem.demands)))
+        self.answers: list[Answered] = [
+            Component(self.everything, self.tiers, start)
+        ]
+        # The placements of the answers by part, and all of them in order.
+        self._joined: tuple[
+            tuple[tuple[Placement, ...], ...], tuple[Placement, ...]
+        ] = ((), ())
+        self.too_large = False
+        self.failures: list[AllocationError] = []
+        self.timings: dict[str, float] = {}
+
+    def run(self) -> Solution:
+        at_the_end = self.stop
+        *early, last = self._stages()
+        try:
+            for stage in (*early, last):
+                if self.stage.levels and self.stop.reached():
+                    break
+                # A stage fixes what those before it have reached: so that must be proven.
+                if all(
+                    is_proven(answer, level)
+                    for answer in self.answers
+                    for level in range(self.stage.levels)
+                ):
+                    self.stop = at_the_end
+                    if stage is not last:
+                        seconds = _BEFORE_LAST * at_the_end.seconds()
+                        self.stop = at_the_end.within(seconds)
+                    self._begin(stage)
+                    self._work()
+            self.stop = at_the_end
+            if self.stage is not last and not self.options.per_device:
+                self._search_all_tiers(last)
+        except KeyboardInterrupt:
+            if self.stop.cancelled:
+                raise
+        return self._solution()
+
+    def _stages(self) -> Iterator[_Stage]:
+        """Tiers that need the per-device model come after those before them are solved without, and fixed."""
+        last_tiers = after_weight(Goal.NONE)
+        budgets = self.problem.budgets
+        if budgets and all(budget.most is None for budget in budgets):
+            # Without caps budgets only rank answers: the weight does not need them.
+            yield _Stage(
+                replace(self.problem, budgets=()),
+                (*self.weight, *last_tiers),
+                len(self.weight),
+            )
+        plain = (*self.weight, *fairness(self.problem), *last_tiers)
+        yield _Stage(self.problem, plain, len(plain))
+        if self.goal is not Goal.NONE:
+            yield _Stage(self.problem, self.tiers, len(self.tiers), self.goal)
+
+    def _begin(self, stage: _Stage) -> None:
+        """Split the problem; what is proven stays so, part by part."""
+        self.components = []
+        self._split(stage)
+        for component in self.components:
+            component.bounds[: self.stage.levels] = [
+                component.cost(level) for level in range(self.stage.levels)
+            ]
+        self.answers, self.stage = list(self.components), stage
+        with phase(self.timings, "starts"):
+            self._consider_starts()
+
+    def _work(self) -> None:
+        """Here, or in other processes if there is something for more than one."""
+        # What namespaces use, and which devices are opened, is not known to an excerpt without devices.
+        counted = any(
+            isinstance(component, CountedComponent)
+            for component in self.components
+        )
+        # Neighbourhoods are searched from here, each in a process of its own.
+        searched = any(
+            isinstance(component, SearchedComponent) and component.is_large
+            for component in self.components
+        )
+        stays_here = (
+            searched
+            or self.stage.problem.budgets
+            or (counted and self.stage.goal is not Goal.NONE)
+        )
+        todo = list(
+            compress(
+                range(len(self.components)),
+                map(self._is_unproven, self.components),
+            )
+        )
+        if todo and not self.stop.reached():
+            self._tell()
+        if not stays_here and is_elsewhere(
+            Backend(self.options.backend), self.options.jobs
+        ):
+            thresholds = self.options.thresholds
+            if (
+                len(todo) >= thresholds.components
+                and self.stop.seconds() >= thresholds.seconds
+            ):
+                with phase(self.timings, "components"):
+                    return self._work_elsewhere(todo)
+        return self._work_here()
+
+    def _search_all_tiers(self, stage: _Stage) -> None:
+        """Improve the last tiers, too, where those before them are not proven; what is known of these stays so."""
+        component = SearchedComponent(
+            self.everything,
+            stage.tiers,
+            self._placements(),
+            partial(self._sites, self.problem),
+        )
+        for level, tier in enumerate(stage.tiers[: self.stage.levels]):
+            bound = tier.total(answer.bounds[level] for answer in self.answers)
+            component.bounds[level] = max(component.bounds[level], bound)
+        self.failures += self._failures_of_searches()
+        self.components, self.answers, self.stage = (
+            [component],
+            [component],
+            stage,
+        )
+        watch = partial(self._report, 0, component) if self.progress else None
+        with phase(self.timings, "all tiers"):
+            component.improve_all(self.options, self.stop, watch)
+
+    def _is_unproven(self, component: Solvable) -> bool:
+        """Whether there is a tier to be solved."""
+        return any(
+            is_next(component, level) for level in range(self.stage.levels)
+        )
+
+    def _work_here(self) -> None:
+        for component in self.components:
+            if isinstance(component, PackedComponent):
+                with phase(self.timings, "classes"):
+                    component.begin(self.stop)
+        watch = self._report if self.progress else None
+        sharing = TimeSharing(self.options, self.stop, watch, self.timings)
+        sharing.improve(range(self.stage.levels), self.components)
+
+    def _work_elsewhere(self, todo: Sequence[int]) -> None:
+        sent = [self.components[place] for place in todo]
+        with closing(
+            work_out(
+                self.stage.problem,
+                sent,
+                self.options,
+                self.stage.levels,
+                self.stop,
+            )
+        ) as answers:
+            for index, answer in answers:
+                self.answers[todo[index]] = answer
+                self._tell()
+
+    def _split(self, stage: _Stage) -> None:
+        """Count what can be counted; the rest is for the per-device model. What there is no time for stays as it is."""
+        placed = {
+            placement.demand: placement
+            for answer in self.answers
+            for placement in answer.placements
+        }
+        demands: Sequence[int] = sorted(
+            demand
+            for answer in self.answers
+            for demand in answer.subset.demands
+        )
+        try:
+            if not self.options.per_device:
+                with phase(self.timings, "classes"), suppress(Stopped):
+                    demands = self._split_by_class(stage, placed)
+            with phase(self.timings, "survey"):
+                self._split_by_device(stage, placed, demands)
+        except Stopped as reason:
+            self.too_large |= isinstance(reason, TooLarge)
+            subset = DemandSubset(stage.problem, demands)
+            self.components.append(
+                Component(
+                    subset, stage.tiers, sorted(placed.values(), key=_demand_of)
+                )
+            )
+
+    def _split_by_class(
+        self, stage: _Stage, placed: dict[int, Placement]
+    ) -> Sequence[int]:
+        """Returns the demands that are left."""
+        problem = stage.problem
+        # What is too mixed for classes shows late, and then needs time to be searched.
+        stop = self.stop.within(_DIVISION * self.stop.seconds())
+        division = divide(
+            problem, partial(self._survey, problem), self.options, stop
+        )
+        self.failures += division.failures
+        components: Sequence[Counted | PackingInstance] = (
+            *division.counted,
+            *division.packed,
+        )
+        if stage.goal is not Goal.NONE:
+            # A goal is about all demands together: classes count it if they have all.
+            joint = None
+            if not division.per_device and not division.packed:
+                joint = with_goal(
+                    stage.goal, problem, division.counted, self.stop
+                )
+            if joint is None:
+                return sorted(
+                    demand
+                    for answer in self.answers
+                    for demand in answer.subset.demands
+                )
+            components = (joint,)
+        for part in components:
+            subset = DemandSubset(problem, part.demands)
+            hint = [
+                placed.pop(demand)
+                for demand in part.demands
+                if demand in placed
+            ]
+            if isinstance(part, Counted):
+                self.components.append(
+                    CountedComponent(subset, stage.tiers, part, hint)
+                )
+            else:
+                self.components.append(
+                    PackedComponent(
+                        subset, stage.tiers, part, hint, self.options
+                    )
+                )
+        return division.per_device
+
+    def _split_by_device(
+        self,
+        stage: _Stage,
+        placed: Mapping[int, Placement],
+        demands: Sequence[int],
+    ) -> None:
+        """Split what classes cannot express by what it shares, if it is small enough to look at every device."""
+        if not self.options.per_device:
+            capabilities = NodeCapabilities(stage.problem)
+            if (
+                sum(
+                    map(
+                        capabilities.all_candidates, self.stop.hundreds(demands)
+                    )
+                )
+                > self.options.thresholds.surveyed
+            ):
+                self._add_searched(
+                    stage, DemandSubset(stage.problem, demands), placed
+                )
+                return
+        surveyed = self._survey(stage.problem, demands)
+        for demand in placed.keys() - surveyed.sites.keys():
+            raise ModelError(
+                f"hint: demand {self.problem.demands[demand].key} is placed, but nothing can serve it"
+            )
+        parts = components(stage.problem, surveyed, stage.goal, self.stop)
+        self.failures += surveyed.failures
+        for members in parts:
+            sites = {demand: surveyed.sites[demand] for demand in members}
+            self._add_searched(
+                stage, DemandSubset(stage.problem, members, sites), placed
+            )
+
+    def _add_searched(
+        self,
+        stage: _Stage,
+        subset: DemandSubset,
+        placed: Mapping[int, Placement],
+    ) -> None:
+        hint = [placed[demand] for demand in subset.demands if demand in placed]
+        if self.options.per_device:
+            self.components.append(Component(subset, stage.tiers, hint))
+        else:
+            self.components.append(
+                SearchedComponent(
+                    subset,
+                    stage.tiers,
+                    hint,
+                    partial(self._sites, stage.problem),
+                )
+            )
+
+    def _seconds_for_starts(self) -> float:
+        return self._starting.seconds()
+
+    def _consider_starts(self) -> None:
+        """Let components that are searched start from the best of what is cheap to have."""
+        searched = [
+            candidate
+            for candidate in self.components
+            if isinstance(candidate, SearchedComponent) and candidate.is_large
+        ]
+        if not searched:
+            return
+        self._starting = self.stop.within(_STARTS * self.stop.seconds())
+        for placements in self.more_starts:
+            for component in searched:
+                members = set(component.subset.demands)
+                own_placements = [
+                    placement
+                    for placement in placements
+                    if placement.demand in members
+                ]
+                component.consider(within_caps(self.problem, own_placements))
+            self._tell()
+            if self._starting.reached():
+                break
+
+    def _sites(
+        self, problem: Problem, demands: Sequence[int], stop: Stop
+    ) -> Mapping[int, tuple[CandidateSite, ...]]:
+        try:
+            return self._survey(problem, demands, stop).sites
+        except TooLarge:
+            self.too_large = True
+            raise
+
+    def _survey(
+        self, problem: Problem, demands: Sequence[int], stop: Stop | None = None
+    ) -> CandidateSurvey:
+        return survey(
+            problem,
+            demands,
+            strict_cel=self.options.strict_cel,
+            stop=stop or self.stop,
+            most_candidates=self.options.thresholds.candidates,
+        )
+
+    def _elapsed(self) -> float:
+        return perf_counter() - self.started
+
+    def _report(
+        self, level: int, running: Solvable, best: int, bound: int
+    ) -> None:
+        """Tell the tier's state over the whole problem, with what the running component has reached.
+
+        A solver finds answers that are worse than the one in hand first, which stays the best so far.
+        """
+        resting = [
+            component for component in self.answers if component is not running
+        ]
+        costs = [component.cost(level) for component in resting]
+        costs.append(min(best, running.cost(level)))
+        bounds = [component.bounds[level] for component in resting]
+        bounds.append(max(bound, running.bounds[level]))
+        tier = self._summary(self.tiers[level], costs, bounds)
+        if level < len(self.weight):
+            tiers = [self._solved(place) for place in range(len(self.weight))]
+            tiers[level] = tier
+            tier = summed_weight(tiers, self.weight)
+        self._tell_of(tier)
+
+    def _tell(self) -> None:
+        """Tell the state of the first tier that is not proven, or of the last."""
+        if self.progress:
+            tiers = self._tiers()
+            self._tell_of(
+                next((tier for tier in tiers if not tier.proven), tiers[-1])
+            )
+
+    def _tell_of(self, tier: Tier) -> None:
+        if self.progress:
+            self.progress(
+                Progress(tier.name, tier.value, tier.bound, self._elapsed())
+            )
+
+    def _summary(
+        self, tier: Objective, costs: Sequence[int], bounds: Sequence[int]
+    ) -> Tier:
+        cost, bound = tier.total(costs), tier.total(bounds)
+        attainable = None
+        if tier.worth:
+            attainable = tier.worth(self.problem, self._placements()) + cost
+        elif tier.weights:
+            attainable = sum(
+                component.subset.weight(tier.weights)
+                for component in self.answers
+            )
+        return tier.shown(cost, bound, attainable)
+
+    def _tiers(self) -> tuple[Tier, ...]:
+        """All tiers; those that are not looked at yet as the answer as a whole has them."""
+        placed, weight_count = self._placements(), len(self.weight)
+        tiers = [self._solved(level) for level in range(self.stage.levels)]
+        for tier in self.tiers[self.stage.levels :]:
+            cost, floor = (
+                count(self.everything, placed)
+                for count in (tier.cost, tier.floor)
+            )
+            tiers.append(self._summary(tier, [cost], [floor]))
+        weight = summed_weight(tiers[:weight_count], self.weight)
+        return (replace(weight, limits=self._limits()), *tiers[weight_count:])
+
+    def _limits(self) -> tuple[tuple[int, int], ...]:
+        """Return how many demands of each weight the optimum places at most, where that says more than their number."""
+        searched = [
+            answer
+            for answer in self.answers
+            if isinstance(answer, SearchedComponent)
+        ]
+        if not any(component.relaxation for component in searched):
+            return ()
+        limits: Tally[int] = Tally()
+        for answer in self.answers:
+            demands: Iterable[int] = answer.subset.demands
+            if all(
+                is_proven(answer, level) for level in range(len(self.weight))
+            ):
+                demands = map(_demand_of, answer.placements)
+            of_component = Tally(
+                self.problem.demands[demand].weight for demand in demands
+            )
+            if isinstance(answer, SearchedComponent):
+                of_component.update(
+                    {
+                        weight: limit - of_component[weight]
+                        for weight, limit in answer.limits().items()
+                        if limit < of_component[weight]
+                    }
+                )
+            limits.update(of_component)
+        return tuple(sorted(limits.items()))
+
+    def _solved(self, level: int) -> Tier:
+        """A tier as its parts have it."""
+        costs = [component.cost(level) for component in self.answers]
+        return self._summary(
+            self.tiers[level],
+            costs,
+            [component.bounds[level] for component in self.answers],
+        )
+
+    def _placements(self) -> tuple[Placement, ...]:
+        """The best answer so far: the same object until there is a better one."""
+        parts = tuple(component.placements for component in self.answers)
+        if parts != self._joined[0]:
+            placements = (placement for part in parts for placement in part)
+            self._joined = parts, tuple(sorted(placements, key=_demand_of))
+        return self._joined[1]
+
+    def _with_reason(self, tier: Tier) -> Tier:
+        """A tier that is not proven with why, and by what relaxations the bound of the weight is."""
+        if tier.proven:
+            return tier
+        relaxations = dict.fromkeys(
+            answer.relaxation
+            for answer in self.answers
+            if isinstance(answer, SearchedComponent) and tier.name == "weight"
+        )
+        bounds = [f"bound: a relaxation {why}" for why in relaxations if why]
+        return replace(tier, why="; ".join([self._reason(), *bounds]))
+
+    def _reason(self) -> str:
+        """Why not everything is proven."""
+        if self.stop.cancelled:
+            return "it was interrupted"
+        if self.too_large:
+            return "a model of every device would be too large"
+        if self.stop.reached():
+            return "the time was over"
+        return "the solver gave up"
+
+    def _solution(self) -> Solution:
+        tiers = tuple(map(self._with_reason, self._tiers()))
+        return Solution(
+            placements=self._placements(),
+            status=Status.OPTIMAL
+            if all(tier.proven for tier in tiers)
+            else Status.FEASIBLE,
+            tiers=tiers,
+            warnings=summed_up((*self.failures, *self._failures_of_searches())),
+            timings={**self.timings, "total": self._elapsed()},
+        )
+
+    def _failures_of_searches(self) -> Iterator[AllocationError]:
+        for component in self.components:
+            if isinstance(component, SearchedComponent):
+                yield from component.failures
