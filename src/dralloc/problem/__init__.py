@@ -4,7 +4,8 @@ A `Problem` is compiled from a cluster once and read by both solvers, by the che
 YAML, no API objects and no CEL. Amounts are integers in nanos (see `dralloc.objects.quantity`), so nothing is ever
 rounded; a solver that needs small numbers divides by a common factor of its own.
 
-Things are referred to by their index in the problem's tuples. Which device may serve which alternative is asked through
+Things are referred to by their index in the problem's tuples, devices, nodes, slots and alternatives by types of their
+own (`dralloc.problem.indices`). Which device may serve which alternative is asked through
 `Eligibility`, because the answer is lazy: first fit must not evaluate a selector for a device that its search does not
 reach (KEP-4381 leaves this to the allocator; upstream evaluates on the way).
 """
