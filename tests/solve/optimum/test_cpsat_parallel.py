@@ -24,8 +24,9 @@ from dralloc.objects.choices import Goal, Thresholds
 from dralloc.objects.errors import DrallocError, ModelError
 from dralloc.problem import Problem
 from dralloc.problem.solution import Solution, Status
+from dralloc.solve import optimum
 from dralloc.solve.first_fit import first_fit
-from dralloc.solve.optimum import Options, Progress, parallel, run, solve
+from dralloc.solve.optimum import Options, Progress, parallel, solve
 from dralloc.solve.optimum.candidates import survey
 from dralloc.solve.optimum.parallel import Excerpts
 from examples import examples
@@ -195,7 +196,9 @@ def test_another_backend_gives_the_same_answer(backend: str) -> None:
 def test_with_hardly_any_time_nobody_is_sent_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(run, "work_out", lambda *_: pytest.fail("not worth it"))
+    monkeypatch.setattr(
+        optimum, "work_out", lambda *_: pytest.fail("not worth it")
+    )
     solution = solve(
         islands(3, pods=40, gpus=6),
         Options(time_limit=0.1, jobs=2, per_device=True),
