@@ -353,7 +353,8 @@ def test_versions_that_are_not_known() -> None:
     assert reader.read(raw, "a.yaml") is None
     assert str(reader.errors[0]) == (
         'a.yaml: ResourceClaim old: apiVersion: "resource.k8s.io/v1alpha2" is not supported, only resource.k8s.io/v1, '
-        "resource.k8s.io/v1beta2, resource.k8s.io/v1beta1, resource.k8s.io/v1alpha3"
+        "resource.k8s.io/v1beta2, resource.k8s.io/v1beta1, resource.k8s.io/v1alpha3; it asked a driver's controller, "
+        "and not for devices, so that what it says has to be written anew"
     )
 
 
