@@ -17,7 +17,7 @@ from dralloc.objects.notebook import Cell, register
 
 if TYPE_CHECKING:
     from dralloc.ask import whatif as whatif
-    from dralloc.ask.allocate import allocate, compare
+    from dralloc.ask.allocate import allocate, compare, export_model
     from dralloc.ask.capacity import CapacityReport, capacity
     from dralloc.ask.explain import Explanation, PendingReport, explain
     from dralloc.ask.stranded import Stranding, stranded
@@ -93,6 +93,7 @@ __all__ = [
     "drain",
     "example",
     "explain",
+    "export_model",
     "fewest_nodes",
     "headroom",
     "load",
@@ -108,7 +109,7 @@ __all__ = [
 __version__: str
 
 _NAMES: Final = {
-    "ask.allocate": ("allocate", "compare"),
+    "ask.allocate": ("allocate", "compare", "export_model"),
     "ask.capacity": ("CapacityReport", "capacity"),
     "objects.builder": ("ClusterBuilder", "example"),
     "objects.choices": ("Choices", "Goal", "Mode", "Options"),

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from dataclasses import replace
 from functools import cached_property, partial
+from os import PathLike
 from pathlib import Path
 from typing import Final, Unpack
 
@@ -36,12 +37,19 @@ from dralloc.show.comparison import Comparison, Scheduled
 from dralloc.show.plan import Plan
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Progress, solve, within_caps
+from dralloc.solve.optimum.export import export
 from dralloc.solve.policies import Policy, place, policy_name, way_of
 from dralloc.solve.recreate.search import Starts
 from dralloc.solve.scheduler import Profile, Release, read_profiles, schedule
 from dralloc.solve.work import phase
 
-__all__ = ["allocate", "check_bindings", "check_newcomers", "compare"]
+__all__ = [
+    "allocate",
+    "check_bindings",
+    "check_newcomers",
+    "compare",
+    "export_model",
+]
 
 # ----------------------------------------------------------------------------
 # Both parts of the checker for the answers to a cluster: what is promised by first
@@ -338,6 +346,36 @@ def _compared(
             f"modes to compare: {', '.join(map(str, ways))} is only one: name two or more"
         )
     return ways
+
+
+@spelled_out(ChoiceWords)
+def export_model(
+    cluster: Cluster,
+    path: str | PathLike[str],
+    *,
+    choices: Choices | None = None,
+    **words: Unpack[ChoiceWords],
+) -> None:
+    """Write the exact model of what is pending, with its objective, to a file for other solvers.
+
+    The objective is the first tier: the weight that is not placed, to be minimised.
+
+    Parameters
+    ----------
+    path
+        ``*.mps`` for MPS; else CP-SAT's exchange format, as text if the name ends in ``.txt``.
+    choices, words
+        As in `allocate`.
+
+    Raises
+    ------
+    DrallocError
+        As in `allocate`; amounts do not fit into the model, MPS has no words for one of its constraints, or the file
+        cannot be written.
+    """
+    options = Choices.of(choices, words)
+    compiled = compile_cluster(cluster, options)
+    export(compiled.whole, Path(path), strict_cel=options.strict_cel)
 
 
 class _Runs:

@@ -31,6 +31,7 @@ from dralloc.cli.questions import (
     capacity_command,
     compare_command,
     explain_command,
+    export_model_command,
     report_command,
     schema_command,
     stranded_command,
@@ -51,6 +52,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "snapshot": snapshot_command,
     "simulate": simulate_command,
     "study": study_command,
+    "export-model": export_model_command,
     "validate": validate_command,
     "redact": redact_command,
     "conformance": conformance_command,
@@ -62,7 +64,7 @@ SECTIONS: Final = {
     "Place": ("allocate", "compare", "report"),
     "Understand": ("capacity", "explain", "stranded", "plan"),
     "Live clusters": ("snapshot", "apply", "batch"),
-    "Research": ("study", "simulate"),
+    "Research": ("study", "simulate", "export-model"),
     "Files": ("validate", "redact", "schema", "conformance", "example"),
 }
 """In which order help shows the commands, and under which heads."""
@@ -79,6 +81,7 @@ EXAMPLES: Final = {
     "batch": "dralloc batch --interval 30",
     "study": "dralloc study cluster.yaml --seeds 5 --demand 0.8,1.0,1.2 --to study.csv",
     "simulate": "dralloc simulate cluster.yaml --per-hour 60 --hours 24",
+    "export-model": "dralloc export-model cluster.yaml --to model.mps",
     "validate": "dralloc validate manifests/ --strict",
     "redact": "dralloc redact cluster.yaml --to redacted.yaml",
     "schema": "dralloc schema allocate",

@@ -18,7 +18,7 @@ import typer
 
 import dralloc
 from dralloc.cli.completion import names_of
-from dralloc.cli.console import Answers
+from dralloc.cli.console import Answers, Asking
 from dralloc.cli.options import (
     ANSWER,
     BINDING,
@@ -45,6 +45,7 @@ __all__ = [
     "compare_command",
     "document_of",
     "explain_command",
+    "export_model_command",
     "report_command",
     "schema_command",
     "stranded_command",
@@ -98,6 +99,24 @@ def compare_command(
         )
     session.warn((*result.findings, *result.best.warnings))
     session.answer(result)
+
+
+def export_model_command(
+    paths: AnyPaths,
+    to: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help="*.mps for MPS; else CP-SAT's format, as text if the name ends in .txt.",
+        ),
+    ],
+    *,
+    choices: Annotated[Choices, ANSWER],
+    session: Asking,
+) -> None:
+    """Write the exact model of what is pending, with its objective, for other solvers."""
+    with session.asking(paths, choices, "model of {} claims") as cluster:
+        dralloc.export_model(cluster, to, choices=choices)
 
 
 def explain_command(  # noqa: PLR0913 - one parameter per option
