@@ -149,6 +149,7 @@ QUESTIONS: dict[str, Callable[[Any], object]] = {
     "defragment": lambda given: dralloc.defragment(given, 1),
     "drain": lambda given: dralloc.drain(given, "node"),
     "explain": lambda given: dralloc.explain(given, claim=POD),
+    "export_model": lambda given: dralloc.export_model(given, "unwritten"),
     "fewest_nodes": dralloc.fewest_nodes,
     "headroom": lambda given: dralloc.headroom(given, POD),
     "partition_layout": dralloc.partition_layout,
