@@ -474,7 +474,9 @@ class ApplyRun:
         left_alone: list[Aside] = []
         taken_back: list[ClaimKey] = []
         begun = [
-            unit for unit in self.journal.units if self._executor.is_begun(unit)
+            unit
+            for unit in self.journal.all_units
+            if self._executor.is_begun(unit)
         ]
         kept_claims = {claim.uid for unit in begun for claim in unit.claims}
         with self._fence_lifted():

@@ -370,6 +370,15 @@ class WriteJournal:
         )
 
     @property
+    def all_units(self) -> list[WriteUnit]:
+        """The units of all plans, the same one once for each plan that has it."""
+        return [
+            WriteUnit.of(unit)
+            for entry in self.entries
+            for unit in entry.get("units", ())
+        ]
+
+    @property
     def fenced(self) -> list[str]:
         """The parts of the fence that may have been taken."""
         return [
