@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from math import inf
+from random import Random
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,11 +19,8 @@ from dralloc.problem.solution import Placement, Solution
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.objective import within_caps
-from dralloc.solve.recreate.change import (
-    ChangeSearch,
-    WorkingAnswer,
-    movable_units,
-)
+from dralloc.solve.recreate.answer import WorkingAnswer, movable_units
+from dralloc.solve.recreate.change import ChangeSearch
 from dralloc.solve.recreate.search import Starts, recreated
 from dralloc.solve.work import Parcel
 from examples import examples
@@ -52,8 +49,7 @@ def test_every_change_keeps_the_rules_and_is_not_worse(
     reached = [worth(problem, start)]
     for _ in range(20):
         search.step()
-        placed = search.answer.placed
-        answer = [placed[demand] for demand in sorted(placed)]
+        answer = search.answer.placements()
         assert violations(problem, Solution(tuple(answer))) == []
         reached.append(worth(problem, answer))
     assert all(after >= before for before, after in pairwise(reached))
@@ -74,19 +70,19 @@ def test_answers_of_rounds_keep_the_rules(problem: Problem, seed: int) -> None:
 @THOROUGH
 @given(weighted())
 def test_whoever_leaves_can_come_back(problem: Problem) -> None:
-    """What is forgotten about a node is enough: a node that had room for somebody has it when they have left."""
+    """What is known of a node is forgotten when somebody leaves it: they find the room that they had."""
     start = within_caps(problem, first_fit(problem).placements)
-    answer = WorkingAnswer(problem, start, np.random.default_rng(0))
+    answer = WorkingAnswer(problem, start, Random(0))
     for unit in set(answer.unit_of.values()):
-        placements = answer.leave(unit)
-        answer.forget([placement.node for placement in placements])
-        assert all(
-            answer.may_fit(placement.demand, placement.node)
-            for placement in placements
-        )
-        for placement in placements:
-            answer.restore(placement)
-    assert set(answer.placed.values()) == set(start)
+        sites = {
+            member: answer.leave(member)
+            for member in unit.members
+            if member in answer
+        }
+        for member, site in sites.items():
+            assert answer.may_fit(member, site.node)
+            answer.restore(member, site)
+    assert answer.placements() == list(start)
 
 
 def mixed_sizes() -> Problem:

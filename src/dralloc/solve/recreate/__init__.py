@@ -1,12 +1,13 @@
-"""Ruin and recreate: better answers from many small changes, each of which takes a millisecond.
+"""Ruin and recreate: better answers from many small changes, thousands a second.
 
 A few pods leave a few nodes, and come back in another order, among pods that wait (Schrimpf et al. 2000; Christiaens
-and Vanden Berghe 2020). Who comes back gets the first devices that fit, as by first fit; so this needs no model, knows
+and Vanden Berghe 2020). Who comes back gets the first devices that fit; so this needs no model, knows
 no special shape of hardware, and serves any mixture. What it cannot do is left to the optimum, which starts from its
 answers: move gangs and others that depend on each other, and prove anything.
 
-`working_answer` is an answer that pods leave and enter, `change` a search through small changes, `search` many of
-them side by side, each on a part of the nodes, `starts` all that is cheap to have before a model is built.
+`cells` packs what nodes have left into integers; `rooms` knows CPU and memory, `devices` which devices a demand gets;
+`answer` is an answer that pods leave and enter, `change` a search through small changes, `search` many of them side by
+side, each on a part of the nodes, after all that is cheap to have before a model is built.
 """
 
 __all__: list[str] = []

@@ -39,11 +39,8 @@ from dralloc.problem.solution import Placement, charged_grants
 from dralloc.problem.subproblem import cut, places
 from dralloc.solve.first_fit.batch import QuickRun, place_all
 from dralloc.solve.policies.table import PARTS, Sizes
-from dralloc.solve.recreate.change import (
-    ChangeSearch,
-    MovableUnit,
-    movable_units,
-)
+from dralloc.solve.recreate.answer import MovableUnit, movable_units
+from dralloc.solve.recreate.change import ChangeSearch
 from dralloc.solve.work import Excerpt, Parcel, run_all
 
 __all__ = ["Starts", "recreated"]
@@ -208,7 +205,7 @@ class _PartTask:
             if number % _CLOCK == 0 and time.perf_counter() >= end:
                 break
             search.step()
-        return excerpt.outward(search.answer.placed.values())
+        return excerpt.outward(search.answer.placements())
 
 
 class _Rounds:

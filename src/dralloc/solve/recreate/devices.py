@@ -1,0 +1,708 @@
+"""Which devices a demand gets on a node: those that leave most to others.
+
+What devices of a node take of it is worked out once, for each class of demands that ask for the same. Then devices are
+picked one after the other, by integers alone (`dralloc.solve.recreate.cells`), and what was picked is remembered by
+what was left. Requests that amounts and one `matchAttribute` do not describe, and pools of which amounts do not tell
+what fits, are for first fit's search, in a ledger that is brought up to date before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final, NamedTuple
+
+from networkx.utils import UnionFind
+
+from dralloc.objects.errors import AllocationError
+from dralloc.problem import (
+    Charge,
+    Claim,
+    Constraint,
+    ConstraintKind,
+    DeviceIndex,
+    NodeIndex,
+    Problem,
+    Scalar,
+)
+from dralloc.problem.grouping import grouped
+from dralloc.problem.ledger import Ledger
+from dralloc.problem.requests import Alternative
+from dralloc.problem.solution import (
+    Grant,
+    Placement,
+    charged_grants,
+    served_by,
+)
+from dralloc.solve.first_fit.batch import QuickRun
+from dralloc.solve.first_fit.candidates import ClaimClass, places
+from dralloc.solve.first_fit.plain import Found
+from dralloc.solve.recreate.cells import Cell, PackedRow, packed
+
+__all__ = ["DeviceSearch", "DeviceWish", "NodeDevices", "Site", "Way"]
+
+# ----------------------------------------------------------------------------
+# First fit's search, in a ledger that says who is where.
+
+
+class DeviceSearch(QuickRun):
+    """Finds devices as first fit does, beside those who were admitted."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self._admitted: dict[int, Placement] = {}
+
+    @property
+    def charges_nodes(self) -> bool:
+        """Whether devices take something of nodes (KEP-5517)."""
+        return self._has_footprints
+
+    def class_of(self, claims: Sequence[Claim]) -> ClaimClass | None:
+        """Return the class of a demand's claims; None if a search for them may end with an error."""
+        claim_class = self._class_to_place(claims)
+        if claim_class is None or claim_class.may_ask_too_much:
+            return None
+        return claim_class
+
+    def hopeful_nodes(
+        self, claim_class: ClaimClass, claims: Sequence[Claim]
+    ) -> list[bool]:
+        """Return by node whether a class may be served there as long as nobody else is."""
+        hopeful = self._failures.hopeful(claim_class, claims)
+        return [bool(is_hopeful) for is_hopeful in hopeful]
+
+    def node_device(self, node: NodeIndex) -> DeviceIndex | None:
+        """Return the device that stands for what a node has; None if there is none, or if devices take of it, too."""
+        if self._has_footprints:
+            return None
+        return next(iter(self._index.of_node(node)), None)
+
+    def devices_for(
+        self, alternative: Alternative, claims: Sequence[Claim], node: NodeIndex
+    ) -> Iterator[DeviceIndex]:
+        """Give out the devices of a node that may serve an alternative of some claims, in order."""
+        candidates = self._index.on(claims, node)
+        for place, candidate in places(claims):
+            if candidate.index == alternative.index:
+                listed = candidates.lists[place]
+                yield from (
+                    device
+                    for device in listed.devices
+                    if device not in listed.failing
+                )
+
+    def node_of(self, demand: int) -> NodeIndex | None:
+        """Return where a demand was admitted; None if it was not."""
+        placement = self._admitted.get(demand)
+        return None if placement is None else placement.node
+
+    def admit(self, placement: Placement) -> None:
+        """Let a demand have what it is placed with."""
+        self.accept(placement)
+        self.placements.pop()
+        self._admitted[placement.demand] = placement
+
+    def withdraw(self, demand: int) -> None:
+        """Give back what a demand has, if it was admitted."""
+        placement = self._admitted.pop(demand, None)
+        if placement is not None:
+            self._release(placement)
+
+    def find(
+        self, claim_class: ClaimClass, claims: Sequence[Claim], node: NodeIndex
+    ) -> Found | None:
+        """Return what claims get on a node; None if nothing. Nothing of it is in use afterwards."""
+        candidates = self._index.on(claims, node)
+        try:
+            grants = self._attempt_at(candidates, claims, claim_class)
+            if self._has_footprints:
+                grants = self._checked(claims, grants)
+        except AllocationError:
+            # A selector fails on a device: the node is no use to the demand.
+            return None
+        finally:
+            self._ledger.revert()
+        return grants
+
+
+# ----------------------------------------------------------------------------
+# What devices take, and classes of demands.
+
+
+class Way(NamedTuple):
+    """Devices of a node that serve all claims of a demand.
+
+    Parameters
+    ----------
+    grants
+        By claim.
+    need
+        What they take, packed.
+    openings
+        Shared devices of these of which the first user takes something more, with what that is.
+    """
+
+    grants: Found
+    need: int
+    openings: tuple[tuple[int, int], ...]
+
+
+class Site(NamedTuple):
+    """Where a demand is placed, and with which devices."""
+
+    node: NodeIndex
+    way: Way
+
+
+class DeviceOffer(NamedTuple):
+    """A device that may serve an alternative.
+
+    Parameters
+    ----------
+    need, opening
+        What it takes, packed, and what its first user takes beside that.
+    slot
+        The physical device.
+    rows
+        What it draws on, and what is beside that: of a GPU with partitions all counters of the GPU.
+    rivals
+        How many devices draw on the same counters.
+    values
+        Those of the attribute that a constraint is about.
+    """
+
+    device: DeviceIndex
+    need: int
+    opening: int
+    slot: int
+    rows: tuple[PackedRow, ...]
+    rivals: int
+    values: frozenset[Scalar]
+
+
+class RequestOffer(NamedTuple):
+    """An alternative of a request, by its place among claims, with the devices of a node that may serve it."""
+
+    claim: int
+    request: int
+    choice: int
+    devices_asked: int
+    is_constrained: bool
+    devices: Sequence[DeviceOffer]
+
+
+class WishOffers(NamedTuple):
+    """What a node has for the requests of a class.
+
+    Parameters
+    ----------
+    before
+        By claim, what it gets without a choice: what stands for the node.
+    requests
+        By request its alternatives.
+    values
+        What the devices under a constraint may have in common.
+    """
+
+    before: Found
+    requests: Sequence[Sequence[RequestOffer]]
+    values: Sequence[Scalar | None]
+
+
+@dataclass(slots=True, eq=False)
+class DeviceWish:
+    """Demands that ask for the same devices.
+
+    Parameters
+    ----------
+    claims
+        Those of one of them.
+    hopeful
+        By node, whether it may ever serve them.
+    is_additive
+        Whether what they take is always the same, whoever came before.
+    is_composable
+        Whether devices can be picked one after the other, with one value of an attribute at most in common.
+    choices
+        By node and by what is free there, which way to take.
+    offers
+        By node, what there is for them.
+    ways
+        Those that were taken.
+    """
+
+    claim_class: ClaimClass
+    claims: Sequence[Claim]
+    hopeful: list[bool]
+    is_additive: bool
+    is_composable: bool
+    choices: dict[int, dict[int, Way | None]] = field(default_factory=dict)
+    offers: dict[int, WishOffers] = field(default_factory=dict)
+    ways: dict[tuple[int, Found], Way] = field(default_factory=dict)
+
+
+_UNKNOWN: Final = Way((), 0, ())
+"""Stands for what was not worked out yet."""
+
+
+def _is_additive(claims: Sequence[Claim]) -> bool:
+    """Return whether no request asks for admin access, which holds nothing and still asks for room."""
+    return not any(
+        alternative.admin
+        for claim in claims
+        for alternative in claim.alternatives()
+    )
+
+
+def _is_composable(claims: Sequence[Claim]) -> bool:
+    """Return whether there is no constraint but one `matchAttribute` about one claim."""
+    constraints = [
+        constraint for claim in claims for constraint in claim.constraints
+    ]
+    return len(constraints) <= 1 and all(
+        constraint.kind is ConstraintKind.MATCH and not constraint.scope
+        for constraint in constraints
+    )
+
+
+# ----------------------------------------------------------------------------
+# The choice of devices.
+
+_ANY_WAY: Final = 0.1
+"""How often devices are taken in another order, and not those that leave most to others: so other answers are met."""
+
+_STATES: Final = 4000
+"""For so many states of a node it is remembered what to choose there."""
+
+
+class NodeDevices:
+    """Chooses devices, and knows what is left of them.
+
+    Parameters
+    ----------
+    staying
+        Placements that nobody leaves.
+    random
+        Draws the order of devices.
+    """
+
+    def __init__(
+        self, problem: Problem, search: DeviceSearch, random: Random
+    ) -> None:
+        self._problem = problem
+        self._random = random
+        self._search = search
+        self._classes: dict[tuple[ClaimClass, int], DeviceWish] = {}
+        self._users: Tally[int] = Tally(
+            counter
+            for device in problem.devices
+            for counter, _ in device.consumes
+        )
+        self._counters_of = grouped(
+            (counter.id[:-1], number)
+            for number, counter in enumerate(problem.counters)
+        )
+        self._shares: Tally[int] = Tally()
+        self.cell_of = _cell_numbers(problem, search)
+        self.cells = [Cell() for _ in range(max(self.cell_of, default=-1) + 1)]
+        self._moved: list[dict[int, None]] = [{} for _ in self.cells]
+        self.sites: dict[int, Site] = {}
+
+    def begin(self, staying: Sequence[Placement]) -> Ledger:
+        """Enter those who stay, and return the ledger with them."""
+        problem = self._problem
+        self._base = base = Ledger(problem)
+        for _, number, charge in charged_grants(problem, staying):
+            device = problem.devices[number]
+            base.enter(device, charge, share=device.shareable)
+        for placement in staying:
+            self._search.accept(placement)
+        self._is_additive = self._additive_cells()
+        return base
+
+    def _additive_cells(self) -> list[bool]:
+        """Return by cell whether amounts tell what fits.
+
+        They do not where a pool is being updated or overdrawn, where groups exclude each other, and where devices take
+        something of nodes.
+        """
+        problem = self._problem
+        several = problem.several_versions
+        is_additive = [not self._search.charges_nodes] * len(self.cells)
+        for number, node in enumerate(problem.nodes):
+            for index in node.devices():
+                device = problem.devices[index]
+                if (
+                    not device.is_additive
+                    or device.slot in several
+                    or self._base.is_overdrawn(device.group)
+                ):
+                    is_additive[self.cell_of[number]] = False
+        return is_additive
+
+    # Classes.
+
+    def class_of(self, claims: Sequence[Claim]) -> DeviceWish | None:
+        """Return the class of a demand's claims; None if first fit's search for them may end with an error."""
+        claim_class = self._search.class_of(claims)
+        if claim_class is None:
+            return None
+        # Some demands take nothing of nodes, and have a claim less.
+        key = claim_class, len(claims)
+        if key not in self._classes:
+            self._classes[key] = DeviceWish(
+                claim_class,
+                claims,
+                self._search.hopeful_nodes(claim_class, claims),
+                _is_additive(claims),
+                _is_composable(claims),
+            )
+        return self._classes[key]
+
+    # What is left.
+
+    def take(self, demand: int, site: Site) -> None:
+        """Place a demand at a site, which must be free."""
+        way, cell = site.way, self.cell_of[site.node]
+        self.cells[cell].free -= self._need(way)
+        for slot, _ in way.openings:
+            self._shares[slot] += 1
+        self._moved[cell][demand] = None
+        self.sites[demand] = site
+
+    def give_back(self, demand: int) -> Site:
+        """Take a demand away, and return where it was."""
+        site = self.sites.pop(demand)
+        way, cell = site.way, self.cell_of[site.node]
+        for slot, _ in way.openings:
+            self._shares[slot] -= 1
+        self.cells[cell].free += self._need(way)
+        self._moved[cell][demand] = None
+        return site
+
+    def _need(self, way: Way) -> int:
+        """Return what a way takes, with what the first users of shared devices take."""
+        need = way.need
+        for slot, opening in way.openings:
+            if not self._shares[slot]:
+                need += opening
+        return need
+
+    def placement(self, demand: int) -> Placement:
+        """Return the placement of a demand that has a site."""
+        site = self.sites[demand]
+        return Placement(demand, site.node, site.way.grants)
+
+    # The choice.
+
+    def may_serve(self, wish: DeviceWish, node: NodeIndex) -> bool:
+        """Return whether a node may serve a class now, as far as that is known."""
+        choices = wish.choices.get(node)
+        if choices is None:
+            return True
+        return (
+            choices.get(self.cells[self.cell_of[node]].free, _UNKNOWN)
+            is not None
+        )
+
+    def choose(
+        self, wish: DeviceWish, claims: Sequence[Claim], node: NodeIndex
+    ) -> Way | None:
+        """Return the devices that claims of a class get on a node; None if there are none."""
+        cell = self.cell_of[node]
+        if not (wish.is_additive and self._is_additive[cell]):
+            return self._searched(wish, claims, node)
+        in_any_order = self._random.random() < _ANY_WAY
+        if in_any_order and wish.is_composable:
+            return self._composed(wish, node, in_any_order=True)
+        choices = wish.choices.setdefault(node, {})
+        choice = choices.get(self.cells[cell].free, _UNKNOWN)
+        if choice is not _UNKNOWN:
+            return choice
+        if wish.is_composable:
+            choice = self._composed(wish, node, in_any_order=False)
+        else:
+            choice = self._searched(wish, claims, node)
+        if len(choices) >= _STATES:
+            choices.clear()
+        # Looked up anew: with new devices the cell may have got new rows.
+        choices[self.cells[cell].free] = choice
+        return choice
+
+    def _searched(
+        self, wish: DeviceWish, claims: Sequence[Claim], node: NodeIndex
+    ) -> Way | None:
+        """Search as first fit does."""
+        cell = self.cell_of[node]
+        moved = self._moved[cell]
+        # All give back before anybody takes. What was brought up to date in another cell stays as it is.
+        for demand in moved:
+            node_before = self._search.node_of(demand)
+            if node_before is not None and self.cell_of[node_before] == cell:
+                self._search.withdraw(demand)
+        for demand in moved:
+            site = self.sites.get(demand)
+            if site is not None and self.cell_of[site.node] == cell:
+                self._search.withdraw(demand)
+                self._search.admit(self.placement(demand))
+        moved.clear()
+        grants = self._search.find(wish.claim_class, claims, node)
+        if grants is None:
+            return None
+        return self.way(wish, node, grants)
+
+    def _composed(
+        self, wish: DeviceWish, node: NodeIndex, *, in_any_order: bool
+    ) -> Way | None:
+        """Pick devices one after the other for each request."""
+        if node not in wish.offers:
+            wish.offers[node] = self._offers(wish, node)
+        offers = wish.offers[node]
+        values = offers.values
+        if in_any_order and len(values) > 1:
+            values = self._random.sample(values, len(values))
+        for value in values:
+            grants = self._picked(offers, node, value, in_any_order)
+            if grants is not None:
+                return self.way(wish, node, grants)
+        return None
+
+    def _picked(
+        self,
+        offers: WishOffers,
+        node: NodeIndex,
+        value: Hashable,
+        in_any_order: bool,
+    ) -> Found | None:
+        """Return what is picked among devices that have a value, where that is asked for; None if too few fit."""
+        cell = self.cells[self.cell_of[node]]
+        guards = cell.guards
+        state = cell.free | guards
+        picked: list[list[Grant]] = [list(grants) for grants in offers.before]
+        used: set[int] = set()
+        for request in offers.requests:
+            for alternative in request:
+                after, devices = state, []
+                for offer in self._in_order(
+                    alternative.devices, cell.free, in_any_order
+                ):
+                    if offer.device in used or (
+                        alternative.is_constrained and value not in offer.values
+                    ):
+                        continue
+                    need = offer.need
+                    if offer.opening and not self._shares[offer.slot]:
+                        need += offer.opening
+                    if (after - need) & guards == guards:
+                        after -= need
+                        devices.append(offer.device)
+                        if len(devices) == alternative.devices_asked:
+                            break
+                if len(devices) == alternative.devices_asked:
+                    break
+            else:
+                return None
+            state = after
+            used.update(devices)
+            picked[alternative.claim] += [
+                Grant(alternative.request, alternative.choice, device)
+                for device in devices
+            ]
+        return tuple([tuple(grants) for grants in picked])
+
+    def _in_order(
+        self, devices: Sequence[DeviceOffer], free: int, in_any_order: bool
+    ) -> Sequence[DeviceOffer]:
+        """Return devices, those first that leave most to others: what they draw on is the least free."""
+        if len(devices) == 1:
+            return devices
+        if in_any_order:
+            return self._random.sample(devices, len(devices))
+        keys = {
+            rows: sum(
+                [((free >> row.shift) & row.mask) / row.total for row in rows]
+            )
+            for rows in {offer.rows for offer in devices}
+        }
+        return sorted(
+            devices, key=lambda offer: (keys[offer.rows], offer.rivals)
+        )
+
+    # What devices take.
+
+    def _offers(self, wish: DeviceWish, node: NodeIndex) -> WishOffers:
+        """Work out what a node has for a class."""
+        before: list[tuple[Grant, ...]] = []
+        requests: list[list[RequestOffer]] = []
+        values: dict[Scalar | None, None] = {}
+        claims = wish.claims
+        for claim_index, claim in enumerate(claims):
+            before.append(())
+            if claim.is_synthetic:
+                node_device = self._search.node_device(node)
+                if node_device is not None:
+                    before[-1] = (Grant(0, 0, node_device),)
+                continue
+            for request_index, request in enumerate(claim.requests):
+                alternatives = []
+                for choice, alternative in enumerate(request.alternatives):
+                    constraint = next(
+                        (
+                            constraint
+                            for constraint in claim.constraints
+                            if constraint.covers(alternative.name)
+                        ),
+                        None,
+                    )
+                    devices = self._device_offers(
+                        alternative, claims, node, constraint
+                    )
+                    if constraint:
+                        for offer in devices:
+                            values.update(
+                                dict.fromkeys(sorted(offer.values, key=str))
+                            )
+                    alternatives.append(
+                        RequestOffer(
+                            claim_index,
+                            request_index,
+                            choice,
+                            alternative.count or 0,
+                            constraint is not None,
+                            devices,
+                        )
+                    )
+                requests.append(alternatives)
+        return WishOffers(tuple(before), requests, list(values) or [None])
+
+    def _device_offers(
+        self,
+        alternative: Alternative,
+        claims: Sequence[Claim],
+        node: NodeIndex,
+        constraint: Constraint | None,
+    ) -> list[DeviceOffer]:
+        offers = []
+        for device in self._search.devices_for(alternative, claims, node):
+            offer = self._offer(alternative, device, node, constraint)
+            if offer is not None:
+                offers.append(offer)
+        return offers
+
+    def _offer(
+        self,
+        alternative: Alternative,
+        number: DeviceIndex,
+        node: NodeIndex,
+        constraint: Constraint | None,
+    ) -> DeviceOffer | None:
+        """Return what a device takes for an alternative; None if there is never enough for it."""
+        device = self._problem.devices[number]
+        amounts, opening = self._amounts(alternative, number, node)
+        need, once = packed(amounts), packed(opening)
+        if need is None or once is None:
+            return None
+        cell = self.cells[self.cell_of[node]]
+        rows = [row for row, _ in amounts if device.shareable]
+        counters = [counter for counter, _ in device.consumes]
+        for counter_set in dict.fromkeys(
+            [self._problem.counters[counter].id[:-1] for counter in counters]
+        ):
+            rows += [
+                self._counter_row(cell, counter)
+                for counter in self._counters_of[counter_set]
+            ]
+        return DeviceOffer(
+            number,
+            need,
+            once,
+            device.slot,
+            tuple(dict.fromkeys([row for row in rows if row.total])),
+            sum([self._users[counter] for counter in counters]),
+            device.attributes.get(
+                constraint.compared(alternative.name), frozenset()
+            )
+            if constraint
+            else frozenset(),
+        )
+
+    def _amounts(
+        self, alternative: Alternative, number: DeviceIndex, node: NodeIndex
+    ) -> tuple[list[tuple[PackedRow, int]], list[tuple[PackedRow, int]]]:
+        """Return what a device takes for an alternative, and what its first user takes beside that."""
+        base, device = self._base, self._problem.devices[number]
+        cell = self.cells[self.cell_of[node]]
+        charge = (
+            self._problem.eligibility.charge(alternative.index, number)
+            or Charge()
+        )
+        amounts = [
+            (self._counter_row(cell, counter), amount)
+            for counter, amount in charge.counters
+        ]
+        fixed = [
+            (self._counter_row(cell, counter), amount)
+            for counter, amount in device.consumes
+        ]
+        if not device.shareable:
+            is_free = int(base.is_free(device))
+            amounts.append((cell.row(("device", device.slot), is_free), 1))
+            return [*amounts, *fixed], []
+        for name, amount in charge.capacity:
+            left = max(0, base.capacity_left(device, name))
+            row = cell.row(("capacity", device.slot, name), left)
+            amounts.append((row, amount))
+        if not base.is_free(device):
+            amounts.append((cell.row(("device", device.slot), 0), 1))
+        if fixed and not base.is_open(device):
+            # Whether it is open is part of the state of the cell.
+            fixed.append((cell.row(("opened", device.slot), 1), 1))
+            return amounts, fixed
+        return amounts, []
+
+    def _counter_row(self, cell: Cell, counter: int) -> PackedRow:
+        return cell.row(("counter", counter), max(0, self._base.free[counter]))
+
+    def way(self, wish: DeviceWish, node: NodeIndex, grants: Found) -> Way:
+        """Return the way in which devices serve a class."""
+        key = node, grants
+        way = wish.ways.get(key)
+        if way is None:
+            way = self._new_way(wish, node, grants)
+            wish.ways[key] = way
+        return way
+
+    def _new_way(self, wish: DeviceWish, node: NodeIndex, grants: Found) -> Way:
+        if not (wish.is_additive and self._is_additive[self.cell_of[node]]):
+            return Way(grants, 0, ())
+        amounts: list[tuple[PackedRow, int]] = []
+        openings: dict[int, int] = {}
+        for claim, alternative, grant in served_by(wish.claims, grants):
+            if claim.is_synthetic:
+                continue
+            taken, once = self._amounts(alternative, grant.device, node)
+            amounts += taken
+            opening = packed(once)
+            assert opening is not None
+            if opening:
+                openings[self._problem.devices[grant.device].slot] = opening
+        need = packed(amounts)
+        assert need is not None
+        return Way(grants, need, tuple(openings.items()))
+
+
+def _cell_numbers(problem: Problem, search: DeviceSearch) -> list[int]:
+    """Return by node its cell: nodes that have pools in common are in one."""
+    forest: UnionFind[Hashable] = UnionFind()
+    # What devices take of nodes may be about several of them.
+    everywhere = [("all",)] if search.charges_nodes else []
+    for number, node in enumerate(problem.nodes):
+        pools = [("pool", pool.id) for pool in node.pools]
+        forest.union(("node", number), *pools, *everywhere)
+    numbers: dict[Hashable, int] = {}
+    return [
+        numbers.setdefault(forest["node", number], len(numbers))
+        for number in range(len(problem.nodes))
+    ]

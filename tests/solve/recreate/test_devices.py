@@ -1,0 +1,90 @@
+"""Devices that are picked by amounts are those that first fit's search would admit, and leave most to others."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from any_problem import weighted
+from dralloc.check.problem import violations
+from dralloc.problem import DeviceIndex, NodeIndex, Problem
+from dralloc.problem.solution import Grant, Solution
+from dralloc.solve.recreate.answer import WorkingAnswer
+from dralloc.solve.recreate.devices import DeviceSearch, NodeDevices, Site
+from examples import examples
+from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
+
+
+@settings(
+    max_examples=examples(200),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+@given(weighted(), st.randoms(use_true_random=False))
+def test_nobody_is_turned_away_whom_first_fit_admits(
+    problem: Problem, random: Random
+) -> None:
+    """For demands with one request: of more, picking one after the other may miss what a search finds."""
+    answer = WorkingAnswer(problem, (), random)
+    units = list(dict.fromkeys(answer.unit_of.values()))
+    random.shuffle(units)
+    for unit in units:
+        if unit.is_single:
+            answer.enter(unit, problem.all_nodes, elsewhere=False)
+    placed = answer.placements()
+    assert violations(problem, Solution(tuple(placed))) == []
+    search = DeviceSearch(problem)
+    for placement in placed:
+        search.admit(placement)
+    for unit in units:
+        number = unit.members[0]
+        demand = problem.demands[number]
+        asks_once = sum(len(claim.requests) for claim in demand.claims) <= 1
+        may_stand_alone = unit.is_single and unit.quorum == 1
+        if number in answer or not (may_stand_alone and asks_once):
+            continue
+        claim_class = search.class_of(demand.claims)
+        assert claim_class is not None
+        for node in problem.candidate_nodes(demand):
+            assert search.find(claim_class, demand.claims, node) is None
+
+
+def shared_devices(used: dict[int, int]) -> tuple[NodeDevices, Problem]:
+    """Three devices of 10 each, of which so much is in use, and a demand for 1."""
+    builder = ProblemBuilder()
+    for _ in range(3):
+        builder.device(0, capacity={"memory": 10})
+    for amount in (1, *used.values()):
+        builder.pod(builder.claim(AlternativeSpec(capacity={"memory": amount})))
+    problem = builder.problem()
+    devices = NodeDevices(problem, DeviceSearch(problem), Random(0))
+    devices.begin(())
+    for number, device in enumerate(used, 1):
+        wish = devices.class_of(problem.demands[number].claims)
+        assert wish is not None
+        way = devices.way(
+            wish, NodeIndex(0), ((Grant(0, 0, DeviceIndex(device)),),)
+        )
+        devices.take(number, Site(NodeIndex(0), way))
+    return devices, problem
+
+
+@pytest.mark.parametrize(
+    ("used", "usual"), [({1: 4, 2: 7}, 2), ({0: 3, 1: 5}, 1)]
+)
+def test_the_fullest_shared_device_comes_first_and_others_now_and_then(
+    used: dict[int, int], usual: int
+) -> None:
+    devices, problem = shared_devices(used)
+    claims = problem.demands[0].claims
+    wish = devices.class_of(claims)
+    assert wish is not None
+    ways = [devices.choose(wish, claims, NodeIndex(0)) for _ in range(200)]
+    drawn: list[int] = [
+        way.grants[0][0].device for way in ways if way is not None
+    ]
+    assert drawn.count(usual) > 100
+    assert set(drawn) == {0, 1, 2}
