@@ -79,8 +79,11 @@ def test_a_rollback_needs_no_room_on_the_disk(
     journal = JournalFile(tmp_path / "journal")
     run = run_on(server, journal=journal)
     run.write(run.plan()[1])
+    # As if it was killed before it released a pod.
     journal.entries = [
-        entry for entry in journal.entries if entry["step"] != JournalStep.END
+        entry
+        for entry in journal.entries
+        if entry["step"] not in (JournalStep.RELEASE, JournalStep.END)
     ]
     TaintRuleFence(run.objects, run.name).take("gpu.example.com/pool-0")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache, partial
 
 import pytest
 
@@ -12,8 +13,10 @@ from dralloc.live.apply.units import JournalStep
 from live.apply.runs import GATE, gated, run_on
 from live.apply.schedules import (
     Client,
+    Journalled,
     Scheduler,
     Setting,
+    World,
     crowd,
     devices_of,
 )
@@ -285,6 +288,74 @@ def test_a_rollback_takes_nothing_from_pods_that_are_released() -> None:
         released = released_of(world.server)
         assert released == (["p", "q"] if begun else []), step
         world.check()
+
+
+GANG = Setting(gang=True)
+
+
+def full_at(step: int) -> World:
+    world = GANG.world()
+    world.apply({step: world.journal.fill})
+    return world
+
+
+@cache
+def last_step_before_release() -> int:
+    for step in reversed(range(GANG.world().apply({}))):
+        server = full_at(step).server
+        is_written = all(map(devices_of, server.of("resourceclaims")))
+        if is_written and not released_of(server):
+            return step
+    raise AssertionError("released before everything is written")
+
+
+def written_and_gated() -> World:
+    """A gang whose claims are written when the disk is full, so that no pod can be released and the fence is lifted."""
+    return full_at(last_step_before_release())
+
+
+def test_a_rollback_leaves_what_another_run_is_about_to_release() -> None:
+    """The other one releases the gang between two steps of the rollback, or is rolled back between two of its own."""
+    for step in range(40):
+        world = written_and_gated()
+        world.rollback({step: world.rival_run})
+        world.end()
+        world.check()
+    outcomes: Counter[int] = Counter()
+    for step in range(90):
+        world = written_and_gated()
+        rival = Journalled()
+        world.rivals.append(rival)
+        world.apply({step: partial(world.rollback, {})}, rival)
+        outcomes[len(released_of(world.server))] += 1
+        world.end()
+        world.check()
+    assert outcomes[0] > 0
+    assert outcomes[2] > 0
+
+
+def test_what_a_run_adopted_its_own_rollback_leaves() -> None:
+    """A pod of the first run may wait for its binding with that claim."""
+    world = written_and_gated()
+    rival = Journalled()
+    world.rivals.append(rival)
+    for step in range(90):
+        world.apply({step: rival.kill}, rival)
+        if any(rival.of(JournalStep.ADOPT)):
+            break
+    assert any(rival.of(JournalStep.ADOPT))
+    assert released_of(world.server) == []
+    world.journal, first = rival, world.journal
+    world.rollback({})
+    world.journal = first
+    held = [
+        claim["metadata"]["name"]
+        for claim in world.server.of("resourceclaims")
+        if devices_of(claim)
+    ]
+    assert {"a", "b", "c"} <= set(held)
+    world.end()
+    world.check()
 
 
 def test_what_is_released_keeps_its_claims_although_the_rest_cannot_be_written() -> (

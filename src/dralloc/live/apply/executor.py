@@ -93,15 +93,19 @@ class Executor:
     may_go_on
         Asked after each look at an object; once it says no, everything is left as it is. What was seen before is then
         written only if nobody has changed it since.
+    queue
+        How the names of the runs start whose claims are undone like those of the journal's; empty if there are none.
     """
 
     objects: LiveObjects
     journal: WriteJournal
     gate: str = GATE
     may_go_on: Callable[[], bool] = lambda: True
+    queue: str = ""
     written: dict[ClaimKey, WrittenClaim] = field(default_factory=dict)
     released: list[ClaimKey] = field(default_factory=list)
     stuck: dict[ClaimKey, LeftAlone] = field(default_factory=dict)
+    _foreign: set[ClaimKey] = field(default_factory=set, init=False)
 
     def write(self, unit: WriteUnit) -> None:
         """Write all claims of a unit.
@@ -129,7 +133,8 @@ class Executor:
     def release(self, unit: WriteUnit, toleration: Json | None) -> None:
         """Release the pods of a unit that is written; all of them still wait, or some are released already.
 
-        What was allocated before, and is no part of the unit, somebody else may have taken back meanwhile.
+        What other runs wrote for them, those could still roll back, as long as nobody has reserved it. So it is adopted
+        before: it gets this run's name, and from then on no other run takes it back (`retract`).
 
         Parameters
         ----------
@@ -141,16 +146,24 @@ class Executor:
         LeftAlone
             A pod is gone before any was released, or a claim of it is not allocated; what was written is taken back.
         """
-        written = {claim.key for claim in unit.claims}
+        written = {claim.key for claim in unit.claims} - self._foreign
         failures: dict[ClaimKey, LeftAlone] = {}
+        held_claims: dict[ClaimKey, list[Json]] = {}
         for demand in unit.demands:
             try:
-                self._check(demand, written)
+                held_claims[demand.key] = self._check(demand, written)
             except LeftAlone as why:
                 failures[demand.key] = why
+        # Nothing is adopted for a unit that is not going to be released.
+        if not failures or self._is_released_in_part(unit):
+            for key, claims in held_claims.items():
+                try:
+                    self._adopt(claims)
+                except LeftAlone as why:
+                    failures[key] = why
         # Once a pod of the unit runs, the others are released as well: a gang that has
         # begun is not taken apart.
-        if failures and not any(map(self._is_released, unit.demands)):
+        if failures and not self._is_released_in_part(unit):
             self._take_back(unit.claims)
             raise next(iter(failures.values()))
         self.stuck |= failures
@@ -175,6 +188,8 @@ class Executor:
             status = held.get("status") or {}
             if same_allocation(status.get("allocation"), claim.allocation):
                 self.written[claim.key] = claim
+                if not self._is_own(held):
+                    self._foreign.add(claim.key)
                 return
             if status.get("allocation"):
                 raise LeftAlone(
@@ -197,11 +212,11 @@ class Executor:
         # The finalizer is in the metadata and the allocation in the status, a subresource:
         # two writes, and the finalizer first, as an allocation without it could be lost.
         finalizers = held["metadata"].get("finalizers", [])
-        if FINALIZER in finalizers:
+        if FINALIZER in finalizers and self._is_own(held):
             return held
         self._note(JournalStep.FINALIZER, claim, held)
         marks = {
-            "finalizers": [*finalizers, FINALIZER],
+            "finalizers": sorted({*finalizers, FINALIZER}),
             "annotations": {RUN: self.journal.run},
         }
         return self.objects.patch(
@@ -216,13 +231,51 @@ class Executor:
         }
         self.objects.patch(CLAIMS, claim.key, change, "status")
 
+    def _is_own(self, held: Json) -> bool:
+        """Return whether a claim has the name of the journal's run, of one with which that goes on, or of the queue."""
+        run = _run_of(held)
+        is_queued = bool(self.queue) and run.startswith(self.queue)
+        return is_queued or run in self.journal.runs
+
+    def _adopt(self, claims: Iterable[Json]) -> None:
+        """Give claims that other runs wrote the name of this one, on the claims as they were seen.
+
+        A run that takes such a claim back at the same time does so on the claim as it was seen, too: one of the two
+        writes is refused, and the claim is looked at again.
+        """
+        for seen in claims:
+            self._adopt_claim(key_of(seen), seen)
+
+    def _adopt_claim(self, key: ClaimKey, held: Json) -> None:
+        for _ in range(_ATTEMPTS):
+            if not (held.get("status") or {}).get("allocation"):
+                raise LeftAlone(f"claim {key}", "is not allocated any more")
+            # What a scheduler allocated no run takes back.
+            if not _run_of(held) or self._is_own(held):
+                return
+            self.journal.add(
+                JournalStep.ADOPT,
+                claim=[*key],
+                uid=held["metadata"]["uid"],
+                version=version_of(held),
+            )
+            marks = {"annotations": {RUN: self.journal.run}}
+            with suppress(Refused, Unanswered):  # what was done shows
+                self.objects.patch(
+                    CLAIMS, key, {"metadata": {**condition(held), **marks}}
+                )
+                return
+            held = self._get(CLAIMS, key, held["metadata"]["uid"])
+        raise LeftAlone(f"claim {key}", "is changed by somebody else")
+
     def retract(self, claim: WrittenClaim) -> None:
         """Take an allocation back, and the finalizer; that somebody deleted the claim is as good.
 
         Raises
         ------
         LeftAlone
-            Somebody has reserved the claim, or allocated it otherwise, or the server does not let it be changed.
+            Somebody has reserved the claim, or allocated it otherwise, or another run has adopted it for a pod that it
+            releases, or this run has adopted it itself, or the server does not let it be changed.
         """
         failure: Exception = LeftAlone(
             f"claim {claim.key}", "the API server does not answer"
@@ -250,6 +303,18 @@ class Executor:
             status.get("allocation") or claim.allocation, claim.allocation
         ):
             raise LeftAlone(f"claim {claim.key}", "somebody else allocated it")
+        if not self._is_own(held):
+            if not status.get("allocation"):
+                return
+            run = _run_of(held)
+            raise LeftAlone(
+                f"claim {claim.key}",
+                f"run {run} uses it" if run else "somebody else allocated it",
+            )
+        # Another run's pods may rely on it.
+        adopted = {entry["uid"] for entry in self.journal.of(JournalStep.ADOPT)}
+        if claim.uid in adopted:
+            raise LeftAlone(f"claim {claim.key}", "another run wrote it")
         self._note(JournalStep.RETRACT, claim, held)
         if status.get("allocation"):
             change = {
@@ -273,31 +338,35 @@ class Executor:
 
     def _check(
         self, demand: WrittenDemand, written: Collection[ClaimKey] | None
-    ) -> None:
-        """Make sure that a pod still waits, before any of its unit is released.
+    ) -> list[Json]:
+        """Make sure that a pod still waits, before any of its unit is released; its claims that others wrote.
 
         Parameters
         ----------
         written
-            The claims that are known to be allocated: the others must be, too. None where that does not matter yet.
+            The claims that this run wrote: the others must be allocated, too. None where that does not matter yet.
         """
         if not demand.pod:
-            return
+            return []
         pod = self._get(PODS, demand.key, demand.pod)
         if pod["metadata"].get("deletionTimestamp"):
             raise LeftAlone(f"pod {demand.key}", "is being deleted")
         if written is None:
-            return
-        for key in claims_of(pod):
-            if key not in written and not self._is_allocated(key):
-                raise LeftAlone(f"claim {key}", "is not allocated any more")
+            return []
+        return [
+            self._allocated_claim(key)
+            for key in claims_of(pod)
+            if key not in written
+        ]
 
-    def _is_allocated(self, key: ClaimKey) -> bool:
+    def _allocated_claim(self, key: ClaimKey) -> Json:
         try:
             held = self.objects.get(CLAIMS, key)
         except Refused as refusal:
             raise LeftAlone(f"claim {key}", refusal) from None
-        return bool((held.get("status") or {}).get("allocation"))
+        if not (held.get("status") or {}).get("allocation"):
+            raise LeftAlone(f"claim {key}", "is not allocated any more")
+        return held
 
     def is_begun(self, unit: WriteUnit) -> bool:
         """Return whether the run of the journal has taken the gate of a pod of a unit, which cannot be given back."""
@@ -308,6 +377,9 @@ class Executor:
             demand.pod in released and self._is_released(demand)
             for demand in unit.demands
         )
+
+    def _is_released_in_part(self, unit: WriteUnit) -> bool:
+        return any(map(self._is_released, unit.demands))
 
     def _is_released(self, demand: WrittenDemand) -> bool:
         """Return whether a pod is there and has no gate any more."""
@@ -386,6 +458,12 @@ class Executor:
             version=version_of(held),
             allocation=claim.allocation,
         )
+
+
+def _run_of(claim: Json) -> str:
+    """Return the run that wrote or adopted a claim last; empty if none did."""
+    annotations = claim["metadata"].get("annotations") or {}
+    return str(annotations.get(RUN, ""))
 
 
 def claims_of(pod: Json) -> Iterator[ClaimKey]:

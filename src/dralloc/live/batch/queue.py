@@ -478,7 +478,12 @@ class BatchQueue:
         """
         view = self._view()
         executor, taken_back = (
-            Executor(self.objects, WriteJournal(), self.selection.gate),
+            Executor(
+                self.objects,
+                WriteJournal(),
+                self.selection.gate,
+                queue=self.runs,
+            ),
             0,
         )
         for claim in _half_written(view, self.selection.gate, self.runs):
