@@ -14,7 +14,7 @@ from dralloc.live.apply import (
 )
 from dralloc.live.apply.fence import run_of
 from dralloc.live.apply.selection import parse_selector
-from dralloc.live.apply.units import JournalStep, default_path
+from dralloc.live.apply.units import JournalStep, WriteJournal, default_path
 from dralloc.live.snapshot import ApiServer, LiveObjects, ReadLimits, served
 from dralloc.objects.errors import ApplyError, DrallocError
 from live.apply.runs import GATE, gated, run_on, small_cluster
@@ -389,3 +389,13 @@ def fenced(server: Simulated) -> list[Json]:
         *server.of("devicetaintrules"),
         *(one for one in server.of("nodes") if run_of(one)),
     ]
+
+
+def test_what_is_written_again_is_adopted_no_more() -> None:
+    journal = WriteJournal()
+    for step in (JournalStep.ALLOCATION, JournalStep.ADOPT):
+        journal.add(step, uid="a")
+        journal.add(step, uid="b")
+    assert journal.adopted == {"a", "b"}
+    journal.add(JournalStep.ALLOCATION, uid="a")
+    assert journal.adopted == {"b"}

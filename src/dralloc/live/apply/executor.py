@@ -312,8 +312,7 @@ class Executor:
                 f"run {run} uses it" if run else "somebody else allocated it",
             )
         # Another run's pods may rely on it.
-        adopted = {entry["uid"] for entry in self.journal.of(JournalStep.ADOPT)}
-        if claim.uid in adopted:
+        if claim.uid in self.journal.adopted:
             raise LeftAlone(f"claim {claim.key}", "another run wrote it")
         self._note(JournalStep.RETRACT, claim, held)
         if status.get("allocation"):

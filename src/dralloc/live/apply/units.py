@@ -404,6 +404,23 @@ class WriteJournal:
         )
         return list({claim.uid: claim for claim in claims}.values())
 
+    @property
+    def adopted(self) -> frozenset[str]:
+        """The UIDs of the claims that may have been adopted, and were not written again after that."""
+        claim_steps = (
+            JournalStep.FINALIZER,
+            JournalStep.ALLOCATION,
+            JournalStep.ADOPT,
+        )
+        last_steps = {
+            entry["uid"]: entry["step"]
+            for entry in self.entries
+            if entry["step"] in claim_steps
+        }
+        return frozenset(
+            uid for uid, step in last_steps.items() if step == JournalStep.ADOPT
+        )
+
 
 @dataclass
 class JournalFile(WriteJournal):
