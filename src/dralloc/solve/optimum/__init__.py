@@ -73,7 +73,7 @@ _ENDING: Final = 1e-5
 _DIVISION: Final = 0.4
 """The part of the time that may pass until it is known what classes can count."""
 
-_STARTS: Final = 0.5
+_STARTS: Final = 0.6
 """The part of the time in which answers to start from are made; one that is begun is made to the end."""
 
 StartSearch = Callable[

@@ -356,7 +356,8 @@ class _Surveyor:
         self.stop = stop
         self.allowance = most_candidates
         self.failures: dict[str, AllocationError] = {}
-        self.devices: dict[int, list[DeviceIndex]] = {}
+        self.devices: dict[tuple[int, bool], list[DeviceIndex]] = {}
+        self.candidates: dict[Hashable, tuple[Candidate, ...]] = {}
         listed: Tally[ClaimKey] = Tally()
         for demand in problem.demands:
             listed.update(
@@ -431,8 +432,31 @@ class _Surveyor:
         ]
         if spec.count is None:
             return self._all(spec, node, place, attributes)
-        candidates = []
-        for device in self._devices(node):
+        # Equal alternatives have equal candidates.
+        key = (
+            self.problem.eligibility.request_key(spec.index),
+            spec.admin,
+            node,
+            tuple(attributes),
+        )
+        if key not in self.candidates:
+            devices = self._devices(node, of_node=claim.is_synthetic)
+            self.candidates[key] = tuple(
+                self._candidates(spec, devices, attributes)
+            )
+        candidates = self.candidates[key]
+        if len(candidates) >= spec.count:
+            return ServingChoice(*place, spec, spec.count, candidates)
+        return None
+
+    def _candidates(
+        self,
+        spec: Alternative,
+        devices: Iterable[DeviceIndex],
+        attributes: Sequence[str],
+    ) -> Iterator[Candidate]:
+        """Give out the devices that can serve an alternative."""
+        for device in devices:
             # What is in use is asked first: a selector may fail on it, for nothing.
             if not self._is_free(spec, device):
                 continue
@@ -441,10 +465,7 @@ class _Surveyor:
                 continue
             candidate = Candidate(device, charge)
             if self._is_usable(spec, candidate, attributes):
-                candidates.append(candidate)
-        if len(candidates) >= spec.count:
-            return ServingChoice(*place, spec, spec.count, tuple(candidates))
-        return None
+                yield candidate
 
     def _all(
         self,
@@ -459,7 +480,7 @@ class _Surveyor:
             return None
         usable: list[Candidate] = []
         blocked: list[Candidate] = []
-        for device in self._devices(node):
+        for device in self._devices(node, of_node=False):
             charge = self._offer(spec, device)
             if charge is None:
                 continue
@@ -481,16 +502,18 @@ class _Surveyor:
             *place, spec, len(usable), tuple(usable), loose, tuple(blocked)
         )
 
-    def _devices(self, node: NodeIndex) -> list[DeviceIndex]:
-        """The devices of usable pools that reach the node, in search order."""
-        if node not in self.devices:
-            offered = self.problem.nodes[node].devices()
-            self.devices[node] = [
+    def _devices(self, node: NodeIndex, *, of_node: bool) -> list[DeviceIndex]:
+        """Return the devices of usable pools that reach the node, in search order; or what stands for the node."""
+        key = node, of_node
+        if key not in self.devices:
+            self.devices[key] = [
                 device
-                for device in offered
+                for pool in self.problem.nodes[node].pools
+                if pool.is_of_node == of_node
+                for device in pool.devices
                 if self.problem.on_node(device, node)
             ]
-        return self.devices[node]
+        return self.devices[key]
 
     def _offer(self, spec: Alternative, device: DeviceIndex) -> Charge | None:
         """Return what the device takes to serve the alternative; None if it does not match or lacks the capacity."""

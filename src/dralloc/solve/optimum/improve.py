@@ -613,7 +613,7 @@ _FIRST_EFFORT: Final = 1.0
 """What it may take for that (see `Stop.effort`)."""
 
 
-_RELAXING: Final = 0.5
+_RELAXING: Final = 0.6
 """The part of the time that the ladder of relaxations may take."""
 
 

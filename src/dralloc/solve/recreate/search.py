@@ -105,7 +105,7 @@ def _amount(
 # ----------------------------------------------------------------------------
 # Many searches side by side, each on a part of the nodes; then on other parts.
 
-_CHANGES: Final = 10
+_CHANGES: Final = 80
 """So many changes are tried for each node of a part, before nodes are parted anew."""
 
 _FEW_NODES: Final = 50
