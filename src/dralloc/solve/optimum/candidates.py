@@ -356,7 +356,7 @@ class _Surveyor:
         self.stop = stop
         self.allowance = most_candidates
         self.failures: dict[str, AllocationError] = {}
-        self.devices: dict[tuple[int, bool], list[DeviceIndex]] = {}
+        self.devices: dict[int, list[DeviceIndex]] = {}
         self.candidates: dict[Hashable, tuple[Candidate, ...]] = {}
         listed: Tally[ClaimKey] = Tally()
         for demand in problem.demands:
@@ -440,7 +440,7 @@ class _Surveyor:
             tuple(attributes),
         )
         if key not in self.candidates:
-            devices = self._devices(node, of_node=claim.is_synthetic)
+            devices = self._devices(node)
             self.candidates[key] = tuple(
                 self._candidates(spec, devices, attributes)
             )
@@ -480,7 +480,7 @@ class _Surveyor:
             return None
         usable: list[Candidate] = []
         blocked: list[Candidate] = []
-        for device in self._devices(node, of_node=False):
+        for device in self._devices(node):
             charge = self._offer(spec, device)
             if charge is None:
                 continue
@@ -502,18 +502,16 @@ class _Surveyor:
             *place, spec, len(usable), tuple(usable), loose, tuple(blocked)
         )
 
-    def _devices(self, node: NodeIndex, *, of_node: bool) -> list[DeviceIndex]:
-        """Return the devices of usable pools that reach the node, in search order; or what stands for the node."""
-        key = node, of_node
-        if key not in self.devices:
-            self.devices[key] = [
+    def _devices(self, node: NodeIndex) -> list[DeviceIndex]:
+        """The devices of usable pools that reach the node, in search order."""
+        if node not in self.devices:
+            offered = self.problem.nodes[node].devices()
+            self.devices[node] = [
                 device
-                for pool in self.problem.nodes[node].pools
-                if pool.is_of_node == of_node
-                for device in pool.devices
+                for device in offered
                 if self.problem.on_node(device, node)
             ]
-        return self.devices[key]
+        return self.devices[node]
 
     def _offer(self, spec: Alternative, device: DeviceIndex) -> Charge | None:
         """Return what the device takes to serve the alternative; None if it does not match or lacks the capacity."""
