@@ -150,6 +150,7 @@ OTHERS = {
     "batch": "a log, of which each event is a line",
     "conformance": "recorded cases, not a cluster",
     "example": "what it has written",
+    "export-model": "nothing: the model is in a file",
     "schema": "JSON",
 }
 """Those that print no tables about clusters, and what they print."""

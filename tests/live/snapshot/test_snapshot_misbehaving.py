@@ -365,7 +365,7 @@ def test_a_certificate_that_is_not_verified_is_said_once(
             app,
             [
                 "snapshot",
-                "-o",
+                "--to",
                 str(tmp_path / "x.yaml"),
                 "--kubeconfig",
                 str(kubeconfig),
