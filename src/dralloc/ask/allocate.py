@@ -281,7 +281,7 @@ def compare(
     >>> dralloc.compare(dralloc.example())
     <Comparison: 2 claims: first fit places 1, the optimum 2 (proven optimal)>
     >>> dralloc.compare(dralloc.example(), modes="best-fit,optimal")
-    <Comparison: 2 claims: best-fit places 2, the optimum 2 (proven optimal)>
+    <Comparison: 2 claims: best-fit places 1, the optimum 2 (proven optimal)>
     """
     ways, choices = _compared(modes), Choices.of(choices, words)
     rules = {
@@ -372,6 +372,16 @@ def export_model(
     DrallocError
         As in `allocate`; amounts do not fit into the model, MPS has no words for one of its constraints, or the file
         cannot be written.
+
+    Examples
+    --------
+    >>> import dralloc, tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "model.mps")
+    ...     dralloc.export_model(dralloc.example(), path)
+    ...     "ROWS" in path.read_text()
+    True
     """
     options = Choices.of(choices, words)
     compiled = compile_cluster(cluster, options)

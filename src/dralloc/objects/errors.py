@@ -64,7 +64,7 @@ class DrallocError(Exception):
     ...     dralloc.allocate(dralloc.example(), nodes=["node-9"])
     ... except dralloc.DrallocError as error:
     ...     print(error)
-    node "node-9" does not exist: neither a Node object nor a slice names it
+    node "node-9" does not exist: neither a Node object nor a slice names it, did you mean "node-1"?
     """
 
 

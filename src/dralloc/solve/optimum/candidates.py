@@ -439,12 +439,15 @@ class _Surveyor:
             node,
             tuple(attributes),
         )
-        if key not in self.candidates:
-            devices = self._devices(node)
-            self.candidates[key] = tuple(
-                self._candidates(spec, devices, attributes)
+        candidates = self.candidates.get(key)
+        if candidates is None:
+            known_failures = len(self.failures)
+            candidates = tuple(
+                self._candidates(spec, self._devices(node), attributes)
             )
-        candidates = self.candidates[key]
+            # Where a selector fails, each claim is to be named.
+            if len(self.failures) == known_failures:
+                self.candidates[key] = candidates
         if len(candidates) >= spec.count:
             return ServingChoice(*place, spec, spec.count, candidates)
         return None
