@@ -11,8 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import wire
 from any_problem import weighted
 from dralloc.check.problem import violations
+from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Options
 from dralloc.problem import Problem
 from dralloc.problem.solution import Placement, Solution
@@ -24,6 +26,8 @@ from dralloc.solve.recreate.change import ChangeSearch
 from dralloc.solve.recreate.search import Starts, recreated
 from dralloc.solve.work import Parcel
 from examples import examples
+from pod_strategies import bound_pods
+from scheduling_wire import node, pod
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 
 THOROUGH = settings(
@@ -67,8 +71,11 @@ def test_answers_of_rounds_keep_the_rules(problem: Problem, seed: int) -> None:
         assert worth(problem, start) <= worth(problem, answer) <= bound
 
 
+FOOTPRINTS = bound_pods(footprints=st.just(True)).map(lambda pods: pods.whole)
+
+
 @THOROUGH
-@given(weighted())
+@given(st.one_of(weighted(), FOOTPRINTS))
 def test_whoever_leaves_can_come_back(problem: Problem) -> None:
     """What is known of a node is forgotten when somebody leaves it: they find the room that they had."""
     start = within_caps(problem, first_fit(problem).placements)
@@ -85,11 +92,42 @@ def test_whoever_leaves_can_come_back(problem: Problem) -> None:
     assert answer.placements() == list(start)
 
 
+def test_nodes_that_devices_take_of_are_filled() -> None:
+    """A node of 4 CPUs serves one of two pods with a device that takes 2 and a request for 1 (KEP-5517)."""
+    taking = {"cpu": {"mapping": {"deviceMultiplier": "2"}}}
+    asked = {"requests": {"cpu": "1"}, "claims": [{"name": "gpu"}]}
+    pods = [
+        pod(
+            name,
+            containers=[{"name": "c", "resources": asked}],
+            resourceClaims=[{"name": "gpu", "resourceClaimName": name}],
+        )
+        for name in "pq"
+    ]
+    cluster = wire.cluster(
+        node("a", {"cpu": "4", "pods": "10"}),
+        wire.device_class(),
+        wire.resource_slice(
+            wire.gpus(2, nodeAllocatableResources=taking),
+            name="s",
+            pool="a",
+            nodeName="a",
+        ),
+        [wire.claim(name, wire.request()) for name in "pq"],
+        pods,
+    )
+    problem = compile_cluster(cluster).whole
+    search = ChangeSearch(problem, (), seed=0)
+    for _ in range(50):
+        search.step()
+    assert len(search.answer.placements()) == 1
+
+
 def mixed_sizes() -> Problem:
     """Six nodes with a shared device of 10 each, and demands for 4 and 6 in an order with which first fit wastes."""
     builder = ProblemBuilder(nodes=6)
-    for node in range(6):
-        builder.device(node, capacity={"memory": 10})
+    for number in range(6):
+        builder.device(number, capacity={"memory": 10})
     for size in (4, 4, 4, 4, 4, 4, 6, 6, 6, 6, 6, 6):
         builder.pod(builder.claim(AlternativeSpec(capacity={"memory": size})))
     return builder.problem()

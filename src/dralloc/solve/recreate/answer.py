@@ -171,7 +171,10 @@ class WorkingAnswer:
             (moving if may_leave else self._staying).append(placement)
         base = self._devices.begin(self._staying)
         node_devices = [search.node_device(node) for node in problem.all_nodes]
-        self._rooms = NodeRooms(problem, base, self.unit_of, node_devices)
+        # Where devices take something of nodes, too, first fit's search alone
+        # knows what is left: rooms then ask for nothing.
+        asking = () if search.charges_nodes else tuple(self.unit_of)
+        self._rooms = NodeRooms(problem, base, asking, node_devices)
         self._on_node: list[dict[int, None]] = [{} for _ in problem.nodes]
         for placement in moving:
             way = self._devices.way(

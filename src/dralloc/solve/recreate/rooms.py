@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from statistics import mean
 
 from dralloc.problem import AlternativeIndex, DeviceIndex, NodeIndex, Problem
@@ -20,10 +20,11 @@ class NodeRooms:
     base
         What is in use by those who stay.
     demands
-        Those that come and go.
+        Those whose claims on nodes are asked about here; all others ask for
+        nothing.
     device_of
-        By node, the device that stands for it (see `dralloc.problem.node_claims`); None if there is no end of what the
-        node has.
+        By node, the device that stands for it (see `dralloc.problem.node_claims`); None if the node can serve no claim
+        on a node.
 
     Attributes
     ----------
@@ -42,7 +43,7 @@ class NodeRooms:
         self,
         problem: Problem,
         base: Ledger,
-        demands: Iterable[int],
+        demands: Collection[int],
         device_of: list[DeviceIndex | None],
     ) -> None:
         self._problem = problem
@@ -70,7 +71,6 @@ class NodeRooms:
         self.spaciousness = [self._size(amounts.items()) for amounts in left]
         self.bulk = [0.0] * len(problem.demands)
         kinds: dict[Hashable, list[int]] = {}
-        demands = tuple(demands)
         self._asked_of: list[list[int]] = []
         for number in device_of:
             kind = (
@@ -97,7 +97,7 @@ class NodeRooms:
         self.spaciousness[node] += self.bulk[demand]
 
     def _asked(
-        self, node_device: DeviceIndex | None, demands: Iterable[int]
+        self, node_device: DeviceIndex | None, demands: Collection[int]
     ) -> list[int]:
         """Return by demand what it takes of nodes for which such a device stands."""
         asked = [0] * len(self._problem.demands)
