@@ -19,12 +19,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from kubecel.cost import COST_LIMIT
-    from kubecel.device import (
-        CelDevice,
-        Reads,
-        convert_device,
-        device_from_wire,
-    )
     from kubecel.environment import ALL_GATES, FeatureGates
     from kubecel.errors import (
         CelCompileError,
@@ -46,11 +40,15 @@ if TYPE_CHECKING:
     from kubecel.overloads import FUNCTION_NAMES
     from kubecel.selector import (
         CelDerivation,
+        CelDevice,
         CelSelector,
         CheckedExpression,
+        Reads,
         check_expression,
         compile_derivation,
         compile_selector,
+        convert_device,
+        device_from_wire,
         estimated_cost,
     )
     from kubecel.syntax import string_literal
@@ -89,7 +87,6 @@ __all__ = [
 
 _NAMES: Final = {
     "cost": ("COST_LIMIT",),
-    "device": ("CelDevice", "Reads", "convert_device", "device_from_wire"),
     "environment": ("ALL_GATES", "FeatureGates"),
     "errors": (
         "CelCompileError",
@@ -111,11 +108,15 @@ _NAMES: Final = {
     "overloads": ("FUNCTION_NAMES",),
     "selector": (
         "CelDerivation",
+        "CelDevice",
         "CelSelector",
         "CheckedExpression",
+        "Reads",
         "check_expression",
         "compile_derivation",
         "compile_selector",
+        "convert_device",
+        "device_from_wire",
         "estimated_cost",
     ),
     "syntax": ("string_literal",),

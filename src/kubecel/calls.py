@@ -10,8 +10,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from kubecel.code import COST, Compiled, charge, constant, fixed, is_true, spend
-from kubecel.cost import LIST_COST, CostRule, equality, inequality, tenths
-from kubecel.effort import CONTAINERS, EffortRule, comparison
+from kubecel.cost import (
+    CONTAINERS,
+    LIST_COST,
+    CostRule,
+    EffortRule,
+    comparison,
+    equality,
+    inequality,
+    tenths,
+)
 from kubecel.overloads import FUNCTIONS, Overload
 from kubecel.types import Impl, Test, Type, runtime_test
 from kubecel.values import (

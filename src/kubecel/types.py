@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Final, TypeAlias
 
-from kubecel.cost import CostRule
-from kubecel.effort import EffortRule
+from kubecel.cost import CostRule, EffortRule
 from kubecel.values import MAPS, Value, type_named
 
 __all__ = [

@@ -15,7 +15,7 @@ from cel_helpers import (
     runtime_message,
 )
 from kubecel import compile_selector
-from kubecel.effort import value_count
+from kubecel.cost import value_count
 from kubecel.errors import CelCompileError, CelRuntimeError
 
 _SOON = 20.0

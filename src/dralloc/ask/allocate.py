@@ -37,7 +37,7 @@ from dralloc.show.comparison import Comparison, Scheduled
 from dralloc.show.plan import Plan
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Progress, solve, within_caps
-from dralloc.solve.optimum.export import export
+from dralloc.solve.optimum.component import export
 from dralloc.solve.policies import Policy, place, policy_name, way_of
 from dralloc.solve.recreate.search import Starts
 from dralloc.solve.scheduler import Profile, Release, read_profiles, schedule

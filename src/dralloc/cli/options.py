@@ -1,18 +1,28 @@
-"""Arguments and options that several commands share: single ones, and sets of choices, each of which adds to others."""
+"""Arguments and options that several commands share: single ones, and sets of choices, each of which adds to others.
+
+First the names that the shell completes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, Final, get_args, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    get_args,
+    get_type_hints,
+)
 
 import typer
 
-from dralloc.cli.completion import names_of
+import dralloc
 from dralloc.objects.choices import (
     MAX_SEED,
     MAX_WORKERS,
@@ -26,6 +36,9 @@ from dralloc.objects.choices import (
 )
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.features import ALL_FEATURES, Features
+
+if TYPE_CHECKING:
+    from dralloc.objects.cluster import Cluster
 
 __all__ = [
     "ANSWER",
@@ -53,8 +66,72 @@ __all__ = [
     "Pruning",
     "Quiet",
     "Seeds",
+    "names_of",
     "with_options",
 ]
+
+# ----------------------------------------------------------------------------
+# Names that the shell completes: of what is in the files that the command line names
+# already.
+
+_ARGUMENTS: Final = ("paths", "filename")
+"""Parameters of commands that are files."""
+
+_MOST: Final = 100
+"""So many names are offered at most: a shell asks before it shows more."""
+
+
+def names_of(*kinds: str) -> Callable[[typer.Context, str], list[str]]:
+    """Return what completes an option whose values are names.
+
+    Parameters
+    ----------
+    kinds
+        What may be named: ``claims``, ``templates``, ``pods``, ``nodes`` or ``attributes`` of devices.
+    """
+
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        # Where the last word is an option without its value, what stands
+        # before it is not yet given to its parameters.
+        cluster = _cluster_of(ctx.params, ctx.args)
+        if cluster is None:
+            return []
+        names = (name for kind in kinds for name in _NAMES[kind](cluster))
+        fitting = (name for name in names if name.startswith(incomplete))
+        return sorted(dict.fromkeys(fitting))[:_MOST]
+
+    return complete
+
+
+def _cluster_of(
+    parameters: Mapping[str, Any], words: Iterable[str]
+) -> Cluster | None:
+    """Return what the files hold; None where there are none, or they cannot be read: a shell shows no errors."""
+    paths = list(map(Path, words))
+    for name in _ARGUMENTS:
+        paths += parameters.get(name) or ()
+    files = [path for path in paths if path.exists()]
+    try:
+        return dralloc.load(*files) if files else None
+    except (DrallocError, OSError):
+        return None
+
+
+def _attributes(cluster: Cluster) -> Iterator[str]:
+    for published in cluster.slices:
+        for device in published.spec.devices:
+            yield from device.attributes
+
+
+_NAMES: Final[dict[str, Callable[[Cluster], Iterable[str]]]] = {
+    "claims": lambda cluster: (str(claim.key) for claim in cluster.claims),
+    "templates": lambda cluster: (
+        str(template.key) for template in cluster.templates
+    ),
+    "pods": lambda cluster: (str(pod.key) for pod in cluster.pods),
+    "nodes": lambda cluster: (node.name for node in cluster.nodes),
+    "attributes": _attributes,
+}
 
 
 class Form(StrEnum):
@@ -66,6 +143,9 @@ class Form(StrEnum):
     JSON = "json"
     YAML = "yaml"
 
+
+# ----------------------------------------------------------------------------
+# Single arguments and options; then the sets.
 
 STDOUT: Final = Path("-")
 """As a file to write: standard output."""

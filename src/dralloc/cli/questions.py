@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 import dralloc
-from dralloc.cli.completion import names_of
 from dralloc.cli.console import Answers, Asking
 from dralloc.cli.options import (
     ANSWER,
@@ -28,6 +27,7 @@ from dralloc.cli.options import (
     AnyPaths,
     Modes,
     Seeds,
+    names_of,
 )
 from dralloc.objects.choices import AnswerName, Choices, ModeName
 from dralloc.objects.errors import DrallocError
@@ -317,7 +317,7 @@ DOCUMENTS: Final = {
     "defragment": ("ask.whatif.document", "DefragmentationDocument"),
     "drain": ("ask.whatif.document", "DrainDocument"),
     "explain": ("ask.explain.explanation", "ExplanationDocument"),
-    "explain-all": ("ask.explain.explainer", "PendingDocument"),
+    "explain-all": ("ask.explain", "PendingDocument"),
     "fewest-nodes": ("ask.whatif.document", "FewestNodesDocument"),
     "headroom": ("ask.whatif.document", "HeadroomDocument"),
     "partition-layout": ("ask.whatif.document", "PartitionLayoutDocument"),

@@ -1,11 +1,12 @@
 """Indices of a problem's tuples: each sort has a type of its own, so that `mypy` finds a node taken for a device.
 
-At run time an index is an integer and a `Numbered` a tuple: neither costs anything.
+At run time an index is an integer and a `Numbered` a tuple: neither costs anything. Below them: values by key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import NewType, Protocol, TypeVar, cast
 
 __all__ = [
@@ -15,8 +16,10 @@ __all__ = [
     "NodeIndex",
     "Numbered",
     "SlotIndex",
+    "grouped",
     "indices",
     "numbered",
+    "summed",
 ]
 
 DeviceIndex = NewType("DeviceIndex", int)
@@ -61,3 +64,26 @@ def indices(entries: Numbered[IndexT, T]) -> Sequence[IndexT]:
 def numbered(entries: Numbered[IndexT, T]) -> Iterable[tuple[IndexT, T]]:
     """All entries, each with its index, in order."""
     return cast("Iterable[tuple[IndexT, T]]", enumerate(entries))
+
+
+# ----------------------------------------------------------------------------
+# Values by key.
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """The values of each key in order, keys as they appear; a key that is looked up and has none gets an empty list."""
+    groups: dict[K, list[V]] = defaultdict(list)
+    for key, value in pairs:
+        groups[key].append(value)
+    return groups
+
+
+def summed(amounts: Iterable[tuple[K, int]]) -> dict[K, int]:
+    """The sum of the amounts of each key, keys as they appear."""
+    sums: dict[K, int] = {}
+    for key, amount in amounts:
+        sums[key] = sums.get(key, 0) + amount
+    return sums

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from networkx.utils import UnionFind
 
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 
 if TYPE_CHECKING:
     from dralloc.problem.requests import Demand

@@ -23,8 +23,7 @@ from enum import StrEnum
 from typing import NamedTuple, Self
 
 from dralloc.objects.names import ClaimKey
-from dralloc.problem.grouping import grouped, summed
-from dralloc.problem.indices import SlotIndex
+from dralloc.problem.indices import SlotIndex, grouped, summed
 from dralloc.problem.problem import Problem
 from dralloc.problem.requests import Charge
 from dralloc.problem.supply import Device, Usage

@@ -17,13 +17,13 @@ from dralloc.objects.features import ALL_FEATURES, Features
 from dralloc.objects.names import PoolID
 from dralloc.objects.notebook import Brief
 from dralloc.objects.user_rules import Budget
-from dralloc.problem.grouping import grouped
 from dralloc.problem.indices import (
     AlternativeIndex,
     DeviceIndex,
     NodeIndex,
     Numbered,
     SlotIndex,
+    grouped,
     indices,
     numbered,
 )

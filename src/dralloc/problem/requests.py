@@ -10,8 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from dralloc.objects.names import ClaimKey, RequestName
 from dralloc.objects.quantity import Quantity
-from dralloc.problem.grouping import grouped
-from dralloc.problem.indices import AlternativeIndex, NodeIndex
+from dralloc.problem.indices import AlternativeIndex, NodeIndex, grouped
 from dralloc.problem.inter_pod import OneDomain, Role
 from dralloc.problem.supply import Scalar, record
 

@@ -11,8 +11,7 @@ from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.notebook import Brief
 from dralloc.problem import Alternative, Charge, Claim, Counter, Device, Problem
-from dralloc.problem.grouping import summed
-from dralloc.problem.indices import DeviceIndex, NodeIndex
+from dralloc.problem.indices import DeviceIndex, NodeIndex, summed
 from dralloc.problem.ledger import Holding
 
 __all__ = [

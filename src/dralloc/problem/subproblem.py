@@ -24,12 +24,12 @@ from networkx.utils import UnionFind
 
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey, DeviceID, PoolID
-from dralloc.problem.grouping import grouped
 from dralloc.problem.indices import (
     AlternativeIndex,
     DeviceIndex,
     IndexT,
     NodeIndex,
+    grouped,
     indices,
     numbered,
 )

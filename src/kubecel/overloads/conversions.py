@@ -10,8 +10,8 @@ from decimal import Decimal
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from kubecel import cost, effort
-from kubecel.effort import slow
+from kubecel import cost
+from kubecel.cost import slow
 from kubecel.types import Impl, Overload, function, method
 from kubecel.values import (
     INT_MAX,
@@ -479,7 +479,7 @@ def _conversions() -> tuple[Overload, ...]:
             rule = _RULES.get((name, source))
             work = None
             if "string" in {source, name} and (name, source) not in _QUICK:
-                work = effort.slow
+                work = cost.slow
             signature = f"{source} -> {result}"
             overload = function(
                 name, signature, impl, rule, work, by_name=False

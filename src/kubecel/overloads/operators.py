@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from functools import cmp_to_key
 from typing import Any, Final
 
-from kubecel import cost, effort
-from kubecel.effort import joining
+from kubecel import cost
+from kubecel.cost import joining
 from kubecel.overloads.conversions import (
     add_times,
     checked_duration,
@@ -253,7 +253,7 @@ OPERATORS: Final = (
         "_+_",
         "list(A), list(A) -> list(A)",
         add,
-        effort=effort.copying,
+        effort=cost.copying,
         checks=True,
     ),
     function(
@@ -287,7 +287,7 @@ OPERATORS: Final = (
         "A, list(A) -> bool",
         _contains,
         cost.membership,
-        effort.containment,
+        cost.containment_effort,
         by_name=False,
         checks=True,
     ),
@@ -526,7 +526,7 @@ LISTS: Final = (
             signature,
             _flatten,
             cost.flattening,
-            effort.traversal,
+            cost.traversal_effort,
             checks=True,
         )
         for signature in (
@@ -551,15 +551,13 @@ LISTS: Final = (
         lambda values: values[::-1],
         cost.reversal,
     ),
-    method(
-        "distinct", "list(T) -> list(T)", _distinct, _SORT_COST, effort.pairs
-    ),
+    method("distinct", "list(T) -> list(T)", _distinct, _SORT_COST, cost.pairs),
     *_of_each(
         "isSorted",
         "list({0}) -> bool",
         _is_sorted,
         cost.traversal,
-        effort.traversal,
+        cost.traversal_effort,
     ),
     *(
         method(
@@ -567,7 +565,7 @@ LISTS: Final = (
             f"list({kind}) -> {kind}",
             _sum(zero),
             cost.traversal,
-            effort.traversal,
+            cost.traversal_effort,
         )
         for kind, zero in _ZEROES.items()
     ),
@@ -576,54 +574,56 @@ LISTS: Final = (
         "list({0}) -> {0}",
         _extreme("min", -1),
         cost.traversal,
-        effort.traversal,
+        cost.traversal_effort,
     ),
     *_of_each(
         "max",
         "list({0}) -> {0}",
         _extreme("max", 1),
         cost.traversal,
-        effort.traversal,
+        cost.traversal_effort,
     ),
     method(
         "indexOf",
         "list(A), A -> int",
         _index_of,
         cost.traversal,
-        effort.traversal,
+        cost.traversal_effort,
     ),
     method(
         "lastIndexOf",
         "list(A), A -> int",
         _last_index_of,
         cost.traversal,
-        effort.traversal,
+        cost.traversal_effort,
     ),
     function(
         "sets.contains",
         "list(T), list(T) -> bool",
         _contains_all,
         cost.sets(1),
-        effort.pairs,
+        cost.pairs,
     ),
     function(
         "sets.equivalent",
         "list(T), list(T) -> bool",
         _equivalent,
         cost.sets(2),
-        effort.pairs,
+        cost.pairs,
     ),
     function(
         "sets.intersects",
         "list(T), list(T) -> bool",
         _intersects,
         cost.sets(1),
-        effort.pairs,
+        cost.pairs,
     ),
 )
 
 INCLUDES: Final = (
-    method("includes", "dyn, dyn -> bool", _includes, effort=effort.traversal),
+    method(
+        "includes", "dyn, dyn -> bool", _includes, effort=cost.traversal_effort
+    ),
 )
 """Kubernetes' ``includes`` for attributes that may be lists; newer than the rest and behind a feature gate."""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from kubecel import cost, effort
+from kubecel import cost
 from kubecel.overloads.conversions import (
     TEXTS,
     double_text,
@@ -502,14 +502,14 @@ STRINGS: Final = (
         "string, string, string -> string",
         _replace,
         cost.twice_scanned,
-        effort.replacing,
+        cost.replacing,
     ),
     method(
         "replace",
         "string, string, string, int -> string",
         _replace,
         cost.twice_scanned,
-        effort.replacing,
+        cost.replacing,
     ),
     method(
         "split", "string, string -> list(string)", _split, cost.twice_scanned
@@ -528,20 +528,20 @@ STRINGS: Final = (
         lambda text: text.strip(_SPACE),
         cost.scanned,
     ),
-    method("join", "list(string) -> string", _join, cost.join, effort.joining),
+    method("join", "list(string) -> string", _join, cost.join, cost.joining),
     method(
         "join",
         "list(string), string -> string",
         _join,
         cost.join,
-        effort.joining,
+        cost.joining,
     ),
     method(
         "format",
         "string, list(dyn) -> string",
         _format_text,
         cost.scanned,
-        effort.formatting,
+        cost.formatting,
     ),
     function(
         "strings.quote",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dralloc.compile.inventory.inventory import amount_taken
+from dralloc.compile.inventory import amount_taken
 from dralloc.objects.api import (
     CapacityRequestPolicy,
     CapacityRequestPolicyRange,

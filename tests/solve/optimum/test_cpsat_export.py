@@ -16,7 +16,7 @@ from cluster_strategies import clusters
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.errors import ModelError
 from dralloc.solve.optimum import build
-from dralloc.solve.optimum.export import export
+from dralloc.solve.optimum.component import export
 from dralloc.solve.optimum.objective import placed_weight
 from examples import INDEPENDENT, examples
 from wire import Json, cluster

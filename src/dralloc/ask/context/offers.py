@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from dralloc.compile.compiler import CompiledCluster
-from dralloc.compile.inventory.inventory import charge_for
+from dralloc.compile.inventory import charge_for
 from dralloc.compile.match import Criteria, MatchTable
 from dralloc.objects.api import (
     CELDeviceSelector,

@@ -17,8 +17,7 @@ from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Final, NamedTuple
 
-from dralloc.compile.inventory import Inventory, held_results
-from dralloc.compile.inventory.inventory import counters_charged
+from dralloc.compile.inventory import Inventory, counters_charged, held_results
 from dralloc.objects.api import ResourceClaim, ResourceQuota
 from dralloc.objects.api.disclosure import VALUE_ANNOTATION
 from dralloc.objects.choices import ObjectiveWord, Priorities
@@ -38,7 +37,7 @@ from dralloc.problem import (
     Problem,
     indices,
 )
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 from dralloc.problem.solution import Tier, amount_used
 
 __all__ = [

@@ -11,8 +11,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
-from dralloc.compile.inventory import Inventory
-from dralloc.compile.inventory.inventory import charge_for
+from dralloc.compile.inventory import Inventory, charge_for
 from dralloc.compile.match.derived import (
     DerivedAttributes,
     DeviceKeys,

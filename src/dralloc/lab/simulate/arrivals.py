@@ -38,7 +38,7 @@ from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Demand, Problem
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 from dralloc.problem.supply import record
 
 __all__ = [

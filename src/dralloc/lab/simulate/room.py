@@ -17,7 +17,7 @@ from dralloc.lab.simulate.placing import RunPlacer, weighted
 from dralloc.objects.choices import Choices
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Problem
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 from dralloc.problem.ledger import Holding, Ledger
 from dralloc.problem.solution import Placement, charged_grants, holdings_of
 from dralloc.solve.first_fit import first_fit

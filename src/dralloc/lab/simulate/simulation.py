@@ -13,7 +13,7 @@ from typing import NamedTuple
 from dralloc.lab.simulate.arrivals import Incoming
 from dralloc.lab.simulate.placing import Placer, WaitingQueue
 from dralloc.lab.simulate.room import Rearrangement
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 from dralloc.problem.solution import Placement
 
 __all__ = [

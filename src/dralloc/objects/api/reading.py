@@ -33,7 +33,6 @@ from dralloc.objects.api.base import (
 )
 from dralloc.objects.api.claims import ResourceClaim, ResourceClaimTemplate
 from dralloc.objects.api.disclosure import WireForm
-from dralloc.objects.api.hints import form_hint, name_hint
 from dralloc.objects.api.nodes import Namespace, Node, ResourceQuota
 from dralloc.objects.api.owners import (
     OWNERS,
@@ -41,6 +40,7 @@ from dralloc.objects.api.owners import (
     generated_name,
     holds_template,
 )
+from dralloc.objects.api.schema import form_hint, name_hint
 from dralloc.objects.api.slice_reader import SliceReader
 from dralloc.objects.api.slices import (
     DeviceClass,

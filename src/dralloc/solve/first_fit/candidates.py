@@ -23,7 +23,7 @@ from dralloc.problem import (
     Request,
 )
 from dralloc.problem.equivalence import claim_key
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 
 __all__ = [
     "CandidateIndex",

@@ -31,7 +31,7 @@ from dralloc.problem import (
     quorum_of,
 )
 from dralloc.problem.equivalence import claim_key
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.supply import NODE_DRIVER
 from dralloc.solve.optimum.stopping import Stop, TooLarge

@@ -22,7 +22,7 @@ from dralloc.problem import (
     Scalar,
     SlotIndex,
 )
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 from dralloc.problem.ledger import Ledger
 from dralloc.solve.optimum.candidates import Candidate
 from dralloc.solve.optimum.model import (

@@ -25,7 +25,7 @@ from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Claim, Demand, Problem
 from dralloc.problem.equivalence import claim_key
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.solve.optimum.candidates import (
     CandidateSite,

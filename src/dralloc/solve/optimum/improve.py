@@ -33,7 +33,7 @@ import numpy as np
 from dralloc.objects.choices import MAX_SEED, Backend, Options
 from dralloc.objects.errors import AllocationError
 from dralloc.problem import NodeIndex, indices, numbered
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 from dralloc.problem.inter_pod import OneDomain
 from dralloc.problem.solution import Placement
 from dralloc.solve.optimum.candidates import CandidateSite, NodeCapabilities

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from ortools.sat.python import cp_model
 
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 from dralloc.problem.inter_pod import (
     Affinity,
     AntiAffinity,

@@ -43,7 +43,7 @@ from dralloc.problem import (
     NodeIndex,
     Problem,
 )
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 from dralloc.problem.solution import Grant, Placement
 from dralloc.solve.optimum.candidates import CandidateSite, ServingChoice
 from dralloc.solve.optimum.rows import Literal, Term

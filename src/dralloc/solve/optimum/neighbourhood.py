@@ -38,7 +38,7 @@ from dralloc.objects.errors import AllocationError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.user_rules import Budget
 from dralloc.problem import Charge, Demand, DeviceIndex, NodeIndex, Problem
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 from dralloc.problem.inter_pod import InterPodRule
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.solution import Placement, charged_grants, spent

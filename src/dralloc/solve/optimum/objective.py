@@ -27,7 +27,7 @@ from dralloc.objects.choices import Goal
 from dralloc.objects.errors import ModelError
 from dralloc.objects.user_rules import Budget
 from dralloc.problem import NodeIndex, Problem
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 from dralloc.problem.solution import (
     Placement,
     Tier,

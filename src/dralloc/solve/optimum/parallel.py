@@ -38,7 +38,7 @@ from dralloc.problem import (
     Problem,
     Usage,
 )
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 from dralloc.problem.problem import EligibilityTable, renumbered
 from dralloc.problem.solution import Placement
 from dralloc.problem.subproblem import Subproblem, cut, places, with_versions

@@ -13,7 +13,7 @@ from typing import Final
 
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Demand, NodeIndex, Problem, quorum_of
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 from dralloc.problem.inter_pod import InterPodRule, OneDomain
 from dralloc.problem.solution import Placement
 from dralloc.solve.recreate.devices import (

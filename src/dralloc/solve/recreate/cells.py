@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
-from dralloc.problem.grouping import summed
+from dralloc.problem.indices import summed
 
 __all__ = ["Cell", "PackedRow", "packed"]
 

@@ -10,7 +10,7 @@ from random import Random
 from typing import Final
 
 from dralloc.problem import NodeIndex, Problem
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 from dralloc.problem.solution import Placement
 from dralloc.solve.policies.table import PARTS, Sizes
 from dralloc.solve.recreate.answer import MovableUnit, WorkingAnswer

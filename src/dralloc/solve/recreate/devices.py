@@ -27,7 +27,7 @@ from dralloc.problem import (
     Problem,
     Scalar,
 )
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.requests import Alternative
 from dralloc.problem.solution import (

@@ -26,7 +26,7 @@ from networkx.utils import UnionFind
 from dralloc.objects.choices import MAX_SEED, Backend, Options
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.problem import Demand, NodeIndex, Problem, indices, numbered
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.node_claims import resource_of
 from dralloc.problem.problem import (

@@ -37,7 +37,7 @@ from dralloc.problem import (
     NodeIndex,
     SlotIndex,
 )
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 from dralloc.problem.ledger import Holding
 from dralloc.problem.solution import Grant, Placement
 from dralloc.solve.first_fit.batch import QuickRun

@@ -19,7 +19,7 @@ from dralloc.objects.api.workloads import PodGroupSpec
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.features import Features
 from dralloc.objects.names import ClaimKey
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 from dralloc.solve.scheduler.attempt import Attempt
 from dralloc.solve.scheduler.plugin import Places, Scores, relative
 from dralloc.solve.scheduler.resource_plugins import NODE_RESOURCES_FIT, use_of

@@ -22,7 +22,7 @@ from ortools.sat.python import cp_model
 from dralloc.objects.choices import Goal, Options
 from dralloc.objects.errors import AllocationError
 from dralloc.problem import Problem, SlotIndex
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 from dralloc.problem.solution import Placement, Solution, Status
 from dralloc.solve.optimum.candidates import (
     CandidateSurvey,

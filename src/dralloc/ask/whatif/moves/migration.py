@@ -36,7 +36,7 @@ from dralloc.problem import (
     Problem,
     Request,
 )
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 from dralloc.problem.inter_pod import (
     Affinity,
     AntiAffinity,

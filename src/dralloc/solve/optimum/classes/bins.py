@@ -42,7 +42,7 @@ from dralloc.problem import (
     indices,
 )
 from dralloc.problem.equivalence import Recurrence
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 from dralloc.problem.supply import Scalar
 from dralloc.solve.optimum.classes.demand_classes import (
     DemandClasses,

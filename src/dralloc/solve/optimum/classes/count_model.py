@@ -27,7 +27,7 @@ from dralloc.objects.choices import Goal
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.user_rules import Budget
 from dralloc.problem import Charge, Problem
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 from dralloc.problem.solution import Grant, Placement
 from dralloc.solve.optimum.candidates import touched_before, units
 from dralloc.solve.optimum.classes.bins import Bin

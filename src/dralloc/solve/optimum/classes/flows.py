@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from ortools.sat.python import cp_model
 
 from dralloc.problem import Problem
-from dralloc.problem.grouping import summed
+from dralloc.problem.indices import summed
 from dralloc.problem.inter_pod import Domains
 from dralloc.solve.optimum.classes.bins import Bin
 from dralloc.solve.optimum.classes.count_model import (

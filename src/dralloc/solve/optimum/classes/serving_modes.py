@@ -36,7 +36,7 @@ from dralloc.problem import (
     Scope,
 )
 from dralloc.problem.equivalence import claim_key
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 from dralloc.problem.inter_pod import OneDomain
 from dralloc.problem.ledger import Ledger
 from dralloc.solve.optimum.classes.demand_classes import (

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, assert_never
 from ortools.sat.python import cp_model
 
 from dralloc.problem import ConstraintKind, DeviceIndex, NodeIndex
-from dralloc.problem.grouping import grouped, summed
+from dralloc.problem.indices import grouped, summed
 from dralloc.solve.optimum.classes.bins import Bin, BinClass, UnitView
 from dralloc.solve.optimum.classes.demand_classes import (
     DemandClass,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dralloc.problem.grouping import summed
+from dralloc.problem.indices import summed
 from dralloc.solve.optimum.classes.bins import Bin, BinClass
 from dralloc.solve.optimum.classes.demand_classes import (
     DemandClass,

@@ -17,7 +17,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from dralloc.objects.choices import Options
-from dralloc.problem.grouping import summed
+from dralloc.problem.indices import summed
 from dralloc.solve.optimum.packing.construction import (
     Column,
     Packing,

@@ -25,7 +25,7 @@ from ortools.sat.python import cp_model
 
 from dralloc.objects.errors import ModelError
 from dralloc.problem import DeviceIndex
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 from dralloc.problem.subproblem import ONLY_NODE
 from dralloc.solve.optimum.classes.bins import (
     Bin,

@@ -33,7 +33,7 @@ from dralloc.problem import (
     numbered,
 )
 from dralloc.problem.equivalence import claim_key
-from dralloc.problem.grouping import summed
+from dralloc.problem.indices import summed
 from dralloc.problem.inter_pod import Domains, OneDomain
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.supply import NODE_DRIVER

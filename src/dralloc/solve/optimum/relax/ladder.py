@@ -23,7 +23,7 @@ import numpy.typing as npt
 from ortools.linear_solver.python import model_builder_helper as linear
 
 from dralloc.problem import Problem
-from dralloc.problem.grouping import grouped, summed
+from dralloc.problem.indices import grouped, summed
 from dralloc.solve.optimum.classes.demand_classes import Listed
 from dralloc.solve.optimum.objective import Objective
 from dralloc.solve.optimum.relax.demand_kinds import (

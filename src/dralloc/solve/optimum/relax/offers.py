@@ -27,7 +27,7 @@ from dralloc.problem import (
     indices,
     numbered,
 )
-from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import grouped
 from dralloc.problem.ledger import Ledger, counter_consumption
 from dralloc.problem.supply import NODE_DRIVER, Scalar
 from dralloc.solve.optimum.classes.demand_classes import Listed
