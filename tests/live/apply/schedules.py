@@ -127,7 +127,7 @@ class Journalled(WriteJournal):
         self._step()
         if not self.client.full:
             super().add(step, **about)
-        elif step not in UNDOING:
+        elif step not in UNDOING and not self.is_undone:
             raise ApplyError("cannot be written: No space left on device")
         self._step()
 
@@ -602,6 +602,7 @@ class World:
     ) -> ApplyRun:
         """A run as a new process, which goes on if the journal says so; ``end``: of its name."""
         client = journal.client = Client(self.server, agenda)
+        journal.is_undone = False
         self.runs += 1
         name = f"run-{self.runs}{end}"
         found = run_on(

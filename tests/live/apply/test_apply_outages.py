@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +16,14 @@ from dralloc.live.apply import JournalFile, NodeTaintFence, TaintRuleFence
 from dralloc.live.apply.units import JournalStep
 from dralloc.objects.errors import ApplyError
 from live.apply.runs import run_on, small_cluster
-from live.apply.schedules import Client, devices_of, refusal, unanswered
+from live.apply.schedules import (
+    LONG_AGO,
+    Client,
+    Setting,
+    devices_of,
+    refusal,
+    unanswered,
+)
 from simulated import Simulated
 from simulated_http import serving
 
@@ -100,6 +108,82 @@ def test_a_rollback_needs_no_room_on_the_disk(
     assert len(outcome.taken_back or ()) == 2
     assert held(server) == []
     assert server.of("devicetaintrules") == []
+
+
+@pytest.mark.parametrize("step", range(0, 200, 5))
+def test_another_process_rolls_back_although_nothing_can_be_noted(
+    step: int,
+) -> None:
+    world = Setting().world()
+    world.apply({step: world.journal.kill})
+    world.rollback({0: world.journal.fill})
+    assert world.fences == {}
+    world.check()
+
+
+def test_a_new_run_goes_on_with_the_journal_on_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = begun()
+    first = JournalFile(tmp_path / "journal")
+    run = run_on(server, journal=first)
+    units = run.plan()[1]
+    first.add(
+        JournalStep.BEGIN,
+        run=run.name,
+        fence=run.fence.kind,
+        gate=run.selection.gate,
+        units=[unit.to_dict() for unit in units],
+    )
+    part = "gpu.example.com/pool-0"
+    first.add(JournalStep.FENCE, parts=[part])
+    run.fence.take(part)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("dralloc.live.apply.units.os.fsync", full)
+    run_on(server, "run-2", journal=JournalFile(first.path)).rollback()
+    assert server.of("devicetaintrules") == []
+
+
+def test_half_a_line_is_in_the_way_of_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    journal = JournalFile(path)
+    journal.add(JournalStep.BEGIN, run="run-1", fence="none", units=[])
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    room = path.stat().st_size + 9
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+    try:
+        with pytest.raises(ApplyError, match="cannot be written"):
+            journal.add(JournalStep.FENCE, parts=["pool-0", "pool-1"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    journal.add(JournalStep.LIFT, parts=[])
+    steps = [entry["step"] for entry in JournalFile(path).entries]
+    assert steps == [JournalStep.BEGIN, JournalStep.LIFT]
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_a_fence_that_may_not_be_lifted_ends_a_run_before_it_begins(
+    tmp_path: Path, is_own: bool
+) -> None:
+    server = begun()
+    objects = run_on(server).objects
+    NodeTaintFence(objects, f"run-7{LONG_AGO}").take("node-0")
+    server.denied = frozenset({"nodes"})
+    journal = JournalFile(tmp_path / "journal")
+    run = run_on(server, journal=journal)
+    units = run.plan()[1]
+    if is_own:
+        journal.add(
+            JournalStep.BEGIN, run=f"run-7{LONG_AGO}", fence="none", units=[]
+        )
+        journal.add(JournalStep.FENCE, parts=["node-0"])
+    with pytest.raises(ApplyError, match=r"over cannot be lifted: HTTP 403"):
+        run.resume() if is_own else run.write(units)
+    assert journal.unfinished is is_own
+    assert held(server) == []
 
 
 def test_another_runs_fence_is_named_and_is_a_failure() -> None:

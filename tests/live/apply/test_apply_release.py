@@ -358,6 +358,30 @@ def test_what_a_run_adopted_its_own_rollback_leaves() -> None:
     world.check()
 
 
+def test_a_rollback_leaves_a_gang_whole_of_which_another_run_adopted_a_part() -> (
+    None
+):
+    adopted: list[int] = []
+    for step in range(90):
+        world = written_and_gated()
+        rival = Journalled()
+        world.rivals.append(rival)
+        world.apply({step: rival.kill}, rival)
+        world.rollback({})
+        if released_of(world.server):
+            break
+        held = {
+            claim["metadata"]["name"]
+            for claim in world.server.of("resourceclaims")
+            if devices_of(claim)
+        }
+        assert len(held & {"a", "b", "c"}) in (0, 3), step
+        adopted.append(len(list(rival.of(JournalStep.ADOPT))))
+        world.end()
+        world.check()
+    assert 1 in adopted
+
+
 def test_what_is_released_keeps_its_claims_although_the_rest_cannot_be_written() -> (
     None
 ):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
-from dralloc.live.apply import TaintRuleFence
+from dralloc.live.apply import NodeTaintFence, TaintRuleFence
 from dralloc.live.apply.executor import PODS
 from dralloc.live.apply.units import FENCE
 from dralloc.live.batch import Figures, PodNotes
-from dralloc.live.snapshot import LISTED_KINDS
+from dralloc.live.snapshot import LISTED_KINDS, Refused
 from dralloc.objects.names import ClaimKey
 from live.apply.runs import gated
+from live.apply.schedules import LONG_AGO, Client
 from live.batch.queues import Clock, crowd, queue, until, waiting
 from simulated import Simulated
-from wire import claim, gpus, request, resource_slice
+from wire import Json, claim, gpus, node, pod, request, resource_slice
 
 SLICES = next(kind for kind in LISTED_KINDS if kind.kind == "ResourceSlice")
 
@@ -164,6 +166,118 @@ def test_a_batch_that_fails_is_tried_again_after_the_interval() -> None:
                 == failures
             )
     assert waiting(server) == ["p0", "p1"]
+
+
+class Confined(Client):
+    """Who may delete no pods in namespaces of others."""
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Json | None = None,
+    ) -> Json:
+        if method == "DELETE" and "/namespaces/default/pods/" in path:
+            raise Refused(403, "nobody may")
+        return super().send(method, path, query, body)
+
+
+def test_a_pod_that_asked_for_a_run_that_is_over_is_in_nobodys_way() -> None:
+    """The queue may delete pods in its own namespace only."""
+    server, said = Simulated(), list[str]()
+    probe = pod("dralloc-probe-1")
+    probe["metadata"]["labels"] = {FENCE: f"run-7{LONG_AGO}"}
+    server.add(*crowd(2), probe)
+    with queue(server, Clock(), wire=Confined(server)) as one:
+        one.complain = said.append
+        one.lease.renew()
+        outcome = one.step()
+        one.step()
+        assert outcome is not None
+        assert not outcome.foreign
+    assert waiting(server) == []
+    refused = [line for line in said if line.endswith("HTTP 403: nobody may")]
+    assert len(refused) == 1
+    assert refused[0].startswith("Pod default/dralloc-probe-1: the fence of")
+
+
+def test_a_fence_that_may_not_be_lifted_keeps_its_part_and_no_more() -> None:
+    server, said = Simulated(), list[str]()
+    more = resource_slice(gpus(1), name="more", pool="more", nodeName="node-1")
+    server.add(*crowd(2), node("node-1"), more)
+    with queue(server, Clock()) as one:
+        NodeTaintFence(one.objects, f"run-7{LONG_AGO}").take("node-0")
+        server.denied = frozenset({"nodes"})
+        until(lambda: bool(one._fenced_parts()))
+        one.complain = said.append
+        one.lease.renew()
+        outcome = one.step()
+        one.step()
+        assert outcome is not None
+        assert len(outcome.released) == 1
+        assert f"run run-7{LONG_AGO} fences" in outcome.unplaced[0].reason
+        assert "dralloc_foreign_fences 1.0" in one.figures.text().decode()
+    refused = [line for line in said if line.endswith("HTTP 403: nobody may")]
+    assert len(refused) == 1
+
+
+def test_pods_that_somebody_else_let_go_are_told_so() -> None:
+    server = Simulated()
+    server.add(
+        *crowd(0), claim("late", request(count=9)), gated("late", "late")
+    )
+    with queue(server, Clock(), at_least=1) as one:
+        one.lease.renew()
+        one.step()
+        server.send(
+            "PATCH",
+            "/api/v1/namespaces/default/pods/late",
+            {},
+            {"spec": {"schedulingGates": []}},
+        )
+        until(lambda: one.waiting() == {})
+        one.step()
+    (condition,) = server.one("pods", "late")["status"]["conditions"]
+    assert (condition["status"], condition["message"]) == (
+        "True",
+        "has no gate",
+    )
+
+
+def test_a_queue_that_others_keep_from_everything_is_not_ready() -> None:
+    server, clock = Simulated(), Clock()
+    server.add(*crowd(2))
+    with queue(server, clock) as one:
+        TaintRuleFence(one.objects, "run-7").take("gpu.example.com/pool-0")
+        until(lambda: bool(one._fenced_parts()))
+        ready: list[bool] = []
+        for now in range(0, 600, 61):
+            clock.now = now
+            one.lease.renew()
+            if one.step() is not None:
+                ready.append(one.is_ready)
+    assert ready[:3] == [True, True, False]
+
+
+def test_who_leads_no_more_counts_nothing_that_it_does_not_know() -> None:
+    server, clock = Simulated(), Clock()
+    server.add(
+        *crowd(0), claim("late", request(count=9)), gated("late", "late")
+    )
+    with queue(server, clock, at_least=1) as one:
+        TaintRuleFence(one.objects, "run-7").take("gpu.example.com/pool-0")
+        until(lambda: bool(one._fenced_parts()))
+        one.lease.renew()
+        one.step()
+        shown = [one.figures.text().decode()]
+        clock.now = 16
+        TaintRuleFence(one.objects, "run-7").lift("gpu.example.com/pool-0")
+        until(lambda: not one._fenced_parts())
+        one.step()
+        shown.append(one.figures.text().decode())
+    for name in ("dralloc_unplaced_pods", "dralloc_foreign_fences"):
+        assert [f"{name} 1.0" in text for text in shown] == [True, False]
 
 
 def test_a_store_that_was_put_back_is_seen_as_it_is_now() -> None:

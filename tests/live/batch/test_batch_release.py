@@ -10,6 +10,7 @@ from dralloc.cli import app
 from dralloc.cli.console import Exit
 from dralloc.live.apply import TaintRuleFence
 from dralloc.live.apply.fence import run_of
+from dralloc.live.batch.queue import CONDITION
 from live.apply.runs import gated
 from live.batch.queues import Clock, crowd, queue, waiting
 from simulated import Simulated
@@ -33,6 +34,12 @@ def release_all(server: Simulated, tmp_path: Path) -> Result:
 def test_gates_are_taken_and_fences_of_the_queue_lifted(tmp_path: Path) -> None:
     server = Simulated()
     server.add(*crowd(2))
+    server.send(
+        "PATCH",
+        "/api/v1/namespaces/default/pods/p1/status",
+        {},
+        {"status": {"conditions": [{"type": CONDITION, "status": "False"}]}},
+    )
     other = gated("other", "p0")
     other["spec"]["schedulingGates"].append({"name": "other.example.com/gate"})
     server.add(other)
@@ -46,6 +53,8 @@ def test_gates_are_taken_and_fences_of_the_queue_lifted(tmp_path: Path) -> None:
     assert "released 3 pods, lifted 1 parts of fences" in result.stderr
     assert waiting(server) == ["other"]
     assert [run_of(one) for one in server.of("devicetaintrules")] == ["run-7"]
+    (condition,) = server.one("pods", "p1")["status"]["conditions"]
+    assert (condition["status"], condition["reason"]) == ("True", "Released")
 
 
 def test_nothing_is_released_while_a_replica_works(tmp_path: Path) -> None:

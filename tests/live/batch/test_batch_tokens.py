@@ -13,7 +13,7 @@ from dralloc.live.apply.fence import run_of
 from dralloc.live.batch import BatchQueue
 from dralloc.objects.cluster import Cluster
 from dralloc.show.plan import Plan
-from live.apply.schedules import Client, devices_of
+from live.apply.schedules import LONG_AGO, Client, devices_of
 from live.batch.queues import Clock, crowd, queue, until, waiting
 from simulated import Simulated
 
@@ -126,6 +126,80 @@ def test_a_write_that_was_begun_under_an_earlier_leader_is_refused() -> None:
         }
     assert second.lease.token == 1
     assert all(now[name] != version for name, version in seen.items())
+
+
+def test_who_lost_the_lease_and_has_it_again_writes_nothing_of_what_it_began() -> (
+    None
+):
+    """Whoever led in between has lifted its fence."""
+    server = Simulated()
+    server.add(*crowd(2))
+    client = Client(server)
+    with replicas(server, client) as (first, second, clock):
+        outcomes: list[int] = []
+
+        def lose_and_regain(_seconds: float) -> None:
+            if not outcomes and fences(server):
+                outcomes.append(0)
+                second.at_least = 9
+                lead(second, clock)
+                assert fences(server) == []
+                second.lease.release()
+                assert first.lease.renew()
+
+        first.pause = lose_and_regain
+        outcome = first.step()
+        assert outcomes
+        assert outcome is not None
+        assert outcome.claims == []
+        clock.now += 61
+        first.lease.renew()
+        first.step()
+        clock.now += 61
+        first.lease.renew()
+        first.step()
+    assert waiting(server) == []
+    assert fences(server) == []
+
+
+@pytest.mark.parametrize("kind", [TaintRuleFence, NodeTaintFence])
+def test_fences_of_leaders_of_a_lease_that_was_deleted_are_lifted(
+    kind: type[TaintRuleFence | NodeTaintFence],
+) -> None:
+    server, clock = Simulated(), Clock()
+    server.add(*crowd(2))
+    with queue(server, clock) as one:
+        part = {
+            TaintRuleFence: "gpu.example.com/pool-0",
+            NodeTaintFence: "node-0",
+        }[kind]
+        assert kind(one.objects, f"{one.runs}7-x").take(part)
+        until(lambda: bool(one._fenced_parts()))
+        one.lease.renew()
+        one.step()
+        assert one.lease.token == 8
+    assert fences(server) == []
+    assert waiting(server) == []
+
+
+@pytest.mark.parametrize("token", [3, 9])
+def test_no_fence_of_the_queue_outlives_its_time(token: int) -> None:
+    server, clock = Simulated(), Clock()
+    with queue(server, clock) as one:
+        one.lease.token = 5
+        assert one.is_over(f"{one.runs}{token}-x{LONG_AGO}")
+
+
+def test_a_batch_writes_nothing_once_its_time_is_over() -> None:
+    server, clock = Simulated(), Clock()
+    server.add(*crowd(2))
+    with queue(server, clock) as one:
+        one.timeout = -1
+        one.lease.renew()
+        outcome = one.step()
+        assert outcome is not None
+        assert outcome.claims == []
+    assert fences(server) == []
 
 
 class SlowQuestion(Question):

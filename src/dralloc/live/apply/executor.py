@@ -377,6 +377,23 @@ class Executor:
             for demand in unit.demands
         )
 
+    def is_adopted(self, unit: WriteUnit) -> bool:
+        """Return whether another run has adopted a claim of a unit that the journal's run wrote."""
+        intended = {claim.uid for claim in self.journal.intended}
+        return any(
+            self._is_of_others(claim)
+            for claim in unit.claims
+            if claim.uid in intended
+        )
+
+    def _is_of_others(self, claim: WrittenClaim) -> bool:
+        try:
+            held = self._get(CLAIMS, claim.key, claim.uid)
+        except LeftAlone:
+            return False
+        is_allocated = bool((held.get("status") or {}).get("allocation"))
+        return is_allocated and bool(_run_of(held)) and not self._is_own(held)
+
     def _is_released_in_part(self, unit: WriteUnit) -> bool:
         return any(map(self._is_released, unit.demands))
 

@@ -110,6 +110,7 @@ class Fence:
     """A kind of fence; ``kind`` names it in the journal. This one is none: what others write is only noticed."""
 
     kind: str = "none"
+    is_over: Callable[[str], bool] = staticmethod(has_ended)
 
     @property
     def toleration(self) -> Json | None:
@@ -422,27 +423,46 @@ def lift_all(
     objects: LiveObjects,
     is_over: Callable[[str], bool],
     parts: Iterable[Json] | None = None,
+    refused: Callable[[Json, Refused], None] | None = None,
 ) -> int:
-    """Lift what is left of the fences of runs that are over; returns how many parts there were.
+    """Lift what is left of the fences of runs that are over; returns how many parts were lifted.
 
     Parameters
     ----------
     parts
         DeviceTaintRules, nodes and pods, for who has them at hand; by default they are listed.
+    refused
+        Is told of each part that may not be lifted, and why; by default the first one ends it.
+
+    Raises
+    ------
+    Refused
+        A part may not be lifted.
     """
     lifted = 0
     for part in _held_parts(objects) if parts is None else parts:
-        run, name = run_of(part), part["metadata"]["name"]
+        run = run_of(part)
         if not run or not is_over(run):
             continue
-        if part["kind"] == NODES.kind:
-            NodeTaintFence(objects, run).lift(name)
-        elif part["kind"] == PODS.kind:
-            _delete_probe(objects, part)
+        try:
+            _lift_part(objects, part, run)
+        except Refused as refusal:
+            if refused is None:
+                raise
+            refused(part, refusal)
         else:
-            _lift_rule(objects, name, run)
-        lifted += 1
+            lifted += 1
     return lifted
+
+
+def _lift_part(objects: LiveObjects, part: Json, run: str) -> None:
+    name = part["metadata"]["name"]
+    if part["kind"] == NODES.kind:
+        NodeTaintFence(objects, run).lift(name)
+    elif part["kind"] == PODS.kind:
+        _delete_probe(objects, part)
+    else:
+        _lift_rule(objects, name, run)
 
 
 def _held_parts(objects: LiveObjects) -> Iterator[Json]:

@@ -122,6 +122,13 @@ class ApplyOutcome(Documented):
         )
 
     @property
+    def is_blocked(self) -> bool:
+        """Whether nothing could be done because other runs, or changes of the cluster, were in the way."""
+        unwritten = any(aside.reason == _CHANGED for aside in self.asides)
+        fenced = bool(self.foreign and self.unplaced)
+        return not self.units and (unwritten or fenced)
+
+    @property
     def headline(self) -> str:
         """The number of claims that were written, in one line."""
         if self.taken_back is not None:
@@ -202,6 +209,8 @@ _AGAIN: Final = 2
 """How often what a scheduler took back is planned anew."""
 _HOMELESS: Final = "its claims are allocated, and no node has room for it"
 _RELEASED: Final = "a pod that uses it is released already"
+_ADOPTED: Final = "another run uses it, or what belongs to it"
+_CHANGED: Final = "the cluster changed too often"
 _LIFTS: Final = 4
 """How often a fence is tried to be lifted."""
 _PATIENCE: Final = 0.5
@@ -348,7 +357,14 @@ class ApplyRun:
         if self.objects.dry or self.queue:
             return  # a queue lifts what is over before each of its runs
         earlier = frozenset(self.journal.runs) - {self.name}
-        lift_all(self.objects, lambda run: run in earlier or has_ended(run))
+        try:
+            lift_all(self.objects, lambda run: run in earlier or has_ended(run))
+        except Refused as refusal:
+            if not earlier:
+                self.journal.add(JournalStep.END)  # it has not begun
+            raise ApplyError(
+                f"the fence of a run that is over cannot be lifted: {refusal}"
+            ) from None
         if earlier:
             self.journal.add(JournalStep.RESUME, run=self.name)
 
@@ -373,7 +389,7 @@ class ApplyRun:
                 *self._written_and_released(self._planned_anew()),
             ]
         self.journal.add(JournalStep.END)
-        why = ENDED if self.is_ending() else "the cluster changed too often"
+        why = ENDED if self.is_ending() else _CHANGED
         for unit in unwritten:
             self._reasons |= dict.fromkeys(unit.demand_keys, why)
         return ApplyOutcome(
@@ -468,17 +484,26 @@ class ApplyRun:
         """Take back what the journal says may have been written and nobody has reserved, and lift the fence.
 
         Gates cannot be given back. Where a pod of a unit has lost its own, the others are released, too, and keep what
-        was written for them: without it, they would wait for ever on the nodes that they are kept on.
+        was written for them: without it, they would wait for ever on the nodes that they are kept on. A unit of which
+        another run has adopted a claim is left as a whole, too, as half of a gang may have no place.
         """
+        self.journal.is_undone = True
         self._take_on()
         left_alone: list[Aside] = []
         taken_back: list[ClaimKey] = []
-        begun = [
-            unit
-            for unit in self.journal.all_units
-            if self._executor.is_begun(unit)
-        ]
-        kept_claims = {claim.uid for unit in begun for claim in unit.claims}
+        begun: list[WriteUnit] = []
+        kept_claims: dict[str, str] = {}
+        for unit in self.journal.all_units:
+            if self._executor.is_begun(unit):
+                begun.append(unit)
+                reason = _RELEASED
+            elif self._executor.is_adopted(unit):
+                reason = _ADOPTED
+            else:
+                continue
+            kept_claims |= dict.fromkeys(
+                (claim.uid for claim in unit.claims), reason
+            )
         with self._fence_lifted():
             for unit in begun:
                 # Its pods may all be gone by now.
@@ -490,8 +515,8 @@ class ApplyRun:
                     len(left_alone) + len(taken_back),
                     len(self.journal.intended),
                 )
-                if claim.uid in kept_claims:
-                    left_alone.append(Aside(claim.key, _RELEASED))
+                if reason := kept_claims.get(claim.uid, ""):
+                    left_alone.append(Aside(claim.key, reason))
                     continue
                 try:
                     self._executor.retract(claim)
@@ -572,7 +597,7 @@ class ApplyRun:
     def _is_aside(self, run: str) -> bool:
         """Return whether a run's fence is none to this one: its own, or of a run that is over."""
         is_queued = bool(self.queue) and run.startswith(self.queue)
-        return run == self.name or is_queued or has_ended(run)
+        return run == self.name or is_queued or self.fence.is_over(run)
 
     def _whole(self) -> Cluster:
         """Return everything that the cluster holds now, whatever the run is about."""

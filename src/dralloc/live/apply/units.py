@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from errno import ENOSPC
+from io import FileIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -332,6 +335,8 @@ class WriteJournal:
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
+        self.is_undone = False
+        """Whether its run is taken back, which happens even where it cannot be noted."""
 
     def add(self, step: JournalStep, **about: Any) -> None:
         """Note what comes next; it is kept before this returns. With the beginning of a run, the last one is over."""
@@ -452,7 +457,7 @@ class JournalFile(WriteJournal):
     def add(self, step: JournalStep, **about: Any) -> None:
         """Note what comes next; the line is on the disk before this returns."""
         super().add(step, **about)
-        mode = "wb" if step is JournalStep.BEGIN else "ab"
+        mode = "w" if step is JournalStep.BEGIN else "a"
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if self._rest and step is not JournalStep.BEGIN:
@@ -460,15 +465,27 @@ class JournalFile(WriteJournal):
                     self.path, self.path.stat().st_size - len(self._rest)
                 )
                 self._rest = b""
-            with self.path.open(mode) as file:
-                file.write(orjson.dumps(self.entries[-1]) + _END)
-                file.flush()
-                os.fsync(file.fileno())
+            line = orjson.dumps(self.entries[-1]) + _END
+            with FileIO(self.path, mode) as file:
+                _write_line(file, line)
         except OSError as error:
-            if step not in _TELLING:
+            if step not in _TELLING and not self.is_undone:
                 raise ApplyError(
                     f"{self.path}: cannot be written: {error.strerror or error}"
                 ) from None
+
+
+def _write_line(file: FileIO, line: bytes) -> None:
+    """Add a line as a whole, or nothing: a part of it would be in the way of the next one."""
+    start = file.seek(0, os.SEEK_END)
+    try:
+        if file.write(line) < len(line):
+            raise OSError(ENOSPC, os.strerror(ENOSPC))
+        os.fsync(file.fileno())
+    except OSError:
+        with suppress(OSError):
+            file.truncate(start)
+        raise
 
 
 def default_path(host: str) -> Path:

@@ -229,6 +229,8 @@ class LeaderLease:
     token
         How often the Lease went to another replica, up to the one that was here last: who has a smaller number
         has lost it.
+    earlier
+        The smallest number that nothing on the cluster has, for a Lease that is new: an old one may have been deleted.
     is_usurped
         Whether it was taken from a replica that did not let it go, and may still be there.
     """
@@ -238,6 +240,7 @@ class LeaderLease:
     identity: str
     seconds: int = 15
     clock: Callable[[], float] = monotonic
+    earlier: Callable[[], int] = lambda: 0
     token: int = field(default=0, init=False)
     is_usurped: bool = field(default=False, init=False)
     _seen: tuple[str, float] = ("", 0.0)
@@ -280,10 +283,13 @@ class LeaderLease:
         except Refused as refusal:
             if refusal.status != _GONE:
                 raise
-            self.token = 0
-            return is_current(
-                lambda: self.objects.create(LEASES, self._lease({}, 0))
-            )
+            first = self.earlier()
+            if not is_current(
+                lambda: self.objects.create(LEASES, self._lease({}, first))
+            ):
+                return False
+            self.token = first
+            return True
         holder = lease["spec"].get("holderIdentity")
         if holder not in ("", None, self.identity) and not self._is_stale(
             lease

@@ -32,6 +32,7 @@ from dralloc.live.apply.fence import (
     RULES,
     has_ended,
     lift_all,
+    may_write,
     new_run,
     run_of,
 )
@@ -130,6 +131,16 @@ class PodNotes:
                         key, held, "True", "Released", "its claims are written"
                     )
 
+    def correct(self, pods: Iterable[Json], gate: str) -> None:
+        """Say of pods that were told why they wait that they wait no more, whoever took the gate from them."""
+        for pod in pods:
+            if gate not in gates_of(pod) and _is_told_to_wait(pod):
+                # It may be gone, or have changed: the next look tells.
+                with suppress(Refused, SnapshotError):
+                    self._set(
+                        key_of(pod), pod, "True", "Released", "has no gate"
+                    )
+
     def _set(
         self, key: ClaimKey, pod: Json, status: str, reason: str, why: str
     ) -> None:
@@ -182,6 +193,13 @@ class PodNotes:
             self.objects.patch(
                 EVENTS, event_key, {"count": times, "lastTimestamp": timestamp}
             )
+
+
+def _is_told_to_wait(pod: Json) -> bool:
+    return any(
+        entry.get("type") == CONDITION and entry.get("status") == "False"
+        for entry in pod.get("status", {}).get("conditions") or ()
+    )
 
 
 def _event_name(pod: Json, why: str) -> str:
@@ -278,9 +296,9 @@ def release_all(
     gated = [
         pod for pod in objects.listed(PODS)["items"] if gate in gates_of(pod)
     ]
-    return ReleaseCount(
-        sum(_is_released(objects, pod, gate) for pod in gated), fences
-    )
+    released = sum(_is_released(objects, pod, gate) for pod in gated)
+    PodNotes(objects, "").correct(objects.listed(PODS)["items"], gate)
+    return ReleaseCount(released, fences)
 
 
 def _is_released(objects: LiveObjects, pod: Json, gate: str) -> bool:
@@ -352,15 +370,17 @@ class BatchQueue:
     clock: Callable[[], float] = monotonic
     _tried: set[str] = field(default_factory=set, init=False)
     _due: float | None = field(default=None, init=False)
-    _leads: bool = field(default=False, init=False)
+    _led_as: int | None = field(default=None, init=False)
     _alive: float = field(init=False)
     _lists: int = field(default=0, init=False)
     _failures: int = field(default=0, init=False)
     _plans: bool = field(default=False, init=False)
     _stop: Event = field(default_factory=Event, init=False)
+    _unliftable: dict[str, str] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self._alive = self.clock()
+        self.lease.earlier = self._next_token
 
     @property
     def is_well(self) -> bool:
@@ -379,10 +399,36 @@ class BatchQueue:
 
     def is_over(self, run: str) -> bool:
         """Return whether a run writes nothing any more: of this queue, one of an earlier leader or batch."""
-        if not run.startswith(self.runs):
+        if run in self._unliftable.values():
+            return False
+        if has_ended(run) or not run.startswith(self.runs):
             return has_ended(run)
+        token = self._token_of(run)
+        return token is None or token <= self.lease.token
+
+    def _token_of(self, run: str) -> int | None:
+        """Return the number of the leader that began a run of this queue; None if its name has none."""
         token = run.removeprefix(self.runs).partition("-")[0]
-        return not token.isdecimal() or int(token) <= self.lease.token
+        return int(token) if token.isdecimal() else None
+
+    def _next_token(self) -> int:
+        """Return the smallest number that no fence of this queue has."""
+        runs = (run_of(part) for part in self._fenced_parts())
+        tokens = (
+            self._token_of(run) for run in runs if run.startswith(self.runs)
+        )
+        return max(
+            (token + 1 for token in tokens if token is not None), default=0
+        )
+
+    def _fenced_parts(self) -> list[Json]:
+        """Return what runs fence, as far as is known."""
+        return [
+            part
+            for kind in (RULES, NODES, PODS)
+            for part in self.cache.of(kind)
+            if run_of(part)
+        ]
 
     def run(self) -> None:
         """Work until it is stopped, whenever this replica holds the lease, which it keeps up to its last write."""
@@ -419,11 +465,19 @@ class BatchQueue:
         waiting = self.waiting()
         self.figures.waiting.set(len(waiting))
         self.figures.leading.set(self.lease.held)
+        self.figures.foreign.set(
+            sum(
+                not run_of(part).startswith(self.runs)
+                for part in self._fenced_parts()
+            )
+        )
         if not self.lease.held:
-            self._leads = False
+            self._led_as = None
+            self.figures.unplaced.set(0)  # who leads knows
             return None
+        self.notes.correct(self.cache.of(PODS), self.selection.gate)
         try:
-            if not self._leads:
+            if self._led_as != self.lease.token:
                 self._take_over()
             self._lift_older()
             return self._batch(waiting) if self._is_due(waiting) else None
@@ -431,7 +485,7 @@ class BatchQueue:
             self.complain(f"batch failed: {error}")
             self.figures.batches.labels("failed").inc()
             self._failures += 1
-            self._leads = False  # what it left behind is looked for again
+            self._led_as = None  # what it left behind is looked for again
             return None
 
     def waiting(self) -> Mapping[ClaimKey, Json]:
@@ -466,7 +520,7 @@ class BatchQueue:
         return LiveView.of(
             self.cache.catch_up(),
             self.selection,
-            lambda run: run.startswith(self.runs) or has_ended(run),
+            lambda run: run.startswith(self.runs) or self.is_over(run),
         )
 
     def _take_over(self) -> None:
@@ -476,6 +530,8 @@ class BatchQueue:
         run. What was not written whole is taken back. A replica that was paused between its last look and a write has
         seen claims as they were: they are marked anew, so that it is refused.
         """
+        token = self.lease.token
+        self._unliftable.clear()  # somebody may have allowed it
         view = self._view()
         executor, taken_back = (
             Executor(
@@ -492,8 +548,8 @@ class BatchQueue:
                 taken_back += 1
         if self.lease.is_usurped:
             self._mark(view)
-        lifted = lift_all(self.objects, self.is_over)
-        self._leads = True
+        lifted = lift_all(self.objects, self.is_over, refused=self._refused)
+        self._led_as = token
         cleaned = (
             f"; lifted {lifted} parts of old fences, took back {taken_back} claims"
             if lifted or taken_back
@@ -525,17 +581,27 @@ class BatchQueue:
         """Lift what a replica has fenced that did not know yet that it leads no more."""
         parts = [
             part
-            for kind in (RULES, NODES, PODS)
-            for part in self.cache.of(kind)
-            if run_of(part)
+            for part in self._fenced_parts()
+            if _name_of(part) not in self._unliftable
         ]
-        self.figures.foreign.set(
-            sum(not self.is_over(run_of(part)) for part in parts)
+        lifted = lift_all(
+            self.objects, self.is_over, parts, refused=self._refused
         )
-        if lifted := lift_all(self.objects, self.is_over, parts):
+        if lifted:
             self.complain(
                 f"lifted {lifted} parts of fences of runs that are over"
             )
+
+    def _refused(self, part: Json, refusal: Refused) -> None:
+        """Leave what may not be lifted: a run that fences it still is in the way, and the queue goes on beside it.
+
+        A pod that asked the scheduler is in nobody's way.
+        """
+        name, run = _name_of(part), run_of(part)
+        self._unliftable[name] = "" if part["kind"] == PODS.kind else run
+        self.complain(
+            f"{name}: the fence of run {run}, which is over, cannot be lifted: {refusal}"
+        )
 
     def _is_due(self, waiting: Mapping[ClaimKey, Json]) -> bool:
         if not waiting:
@@ -550,8 +616,8 @@ class BatchQueue:
         return new >= self.at_least or self.clock() >= self._due
 
     def _batch(self, waiting: Mapping[ClaimKey, Json]) -> ApplyOutcome:
-        begun = self.clock()
-        name = new_run(f"{self.runs}{self.lease.token}-", self.timeout)
+        begun, token = self.clock(), self.lease.token
+        name = new_run(f"{self.runs}{token}-", self.timeout)
         self._tried = {pod["metadata"]["uid"] for pod in waiting.values()}
         self._due = None
         run = ApplyRun(
@@ -570,13 +636,18 @@ class BatchQueue:
             watch=self.watch,
             pods=lambda: self.cache.of(PODS),
             pause=self.pause,
-            may_go_on=lambda: self.lease.held,
+            may_go_on=lambda: (
+                self.lease.held
+                # Who lost it meanwhile and has it again lost its fence.
+                and self.lease.token == token
+                and may_write(name)
+            ),
             is_ending=self._stop.is_set,
             planning=self._planning,
         )
         _, units, _ = run.plan()
         outcome = run.write(units)
-        self._failures = 0
+        self._failures = self._failures + 1 if outcome.is_blocked else 0
         if not self._stop.is_set():
             self._tell(outcome, waiting)
         self.figures.seconds.observe(self.clock() - begun)
@@ -624,6 +695,11 @@ class BatchQueue:
                 **{aside.key: aside.reason for aside in outcome.asides},
             },
         )
+
+
+def _name_of(part: Json) -> str:
+    key = key_of(part)
+    return f"{part['kind']} {key if key.namespace else key.name}"
 
 
 def runs_of(lease: ClaimKey) -> str:
