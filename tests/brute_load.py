@@ -12,6 +12,7 @@ from dralloc.problem import (
     Charge,
     Constraint,
     ConstraintKind,
+    CounterIndex,
     Demand,
     Device,
     DeviceIndex,
@@ -294,7 +295,11 @@ def _counters_fit(problem: Problem, load: Load, *, final: bool = False) -> bool:
     if shared & load.held:
         return False
     counters = Counter(
-        {key: amount for key, amount in load.amounts if isinstance(key, int)}
+        {
+            CounterIndex(key): amount
+            for key, amount in load.amounts
+            if isinstance(key, int)
+        }
     )
     minded = list(_minded(problem, load, final=final))
     overdrawn = {

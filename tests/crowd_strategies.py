@@ -25,6 +25,7 @@ from dralloc.problem import (
     Constraint,
     ConstraintKind,
     Counter,
+    CounterIndex,
     Demand,
     Device,
     DeviceIndex,
@@ -93,7 +94,7 @@ class Builder:
     held: set[SlotIndex] = field(default_factory=set)
     consumed: dict[SlotIndex, dict[str, int]] = field(default_factory=dict)
 
-    def counter(self, pool: str, total: int) -> int:
+    def counter(self, pool: str, total: int) -> CounterIndex:
         self.counters.append(
             Counter(
                 CounterID("driver", pool, "set", f"{len(self.counters)}"),
@@ -102,14 +103,14 @@ class Builder:
                 0,
             )
         )
-        return len(self.counters) - 1
+        return CounterIndex(len(self.counters) - 1)
 
     def device(
         self,
         pool: str,
         key: str,
         attributes: Mapping[str, frozenset[Scalar]],
-        consumes: tuple[tuple[int, int], ...] = (),
+        consumes: tuple[tuple[CounterIndex, int], ...] = (),
         memory: int | None = None,
     ) -> DeviceIndex:
         index = DeviceIndex(len(self.devices))

@@ -14,6 +14,7 @@ from dralloc.problem import (
     Capacity,
     Counter,
     CounterID,
+    CounterIndex,
     Device,
     DeviceIndex,
     Node,
@@ -114,7 +115,7 @@ def _devices(
         shareable=draw(st.booleans()),
         capacity={capacity.name: capacity for capacity in totals},
         consumes=tuple(
-            (counter, draw(st.integers(1, 2)))
+            (CounterIndex(counter), draw(st.integers(1, 2)))
             for counter in counters
             if draw(st.booleans())
         ),

@@ -23,6 +23,7 @@ from dralloc.problem import (
     Claim,
     Constraint,
     ConstraintKind,
+    CounterIndex,
     Demand,
     Device,
     DeviceIndex,
@@ -329,8 +330,12 @@ def _charge(
         for name, capacity in device.capacity.items()
         if device.shareable and capacity.consumable
     }
-    counters = {} if driven is None else {driven: asked.get(DRIVEN, 1)}
-    recorded = taken if driven is None else {**taken, DRIVEN: counters[driven]}
+    counters = (
+        {} if driven is None else {CounterIndex(driven): asked.get(DRIVEN, 1)}
+    )
+    recorded = (
+        taken if driven is None else {**taken, DRIVEN: asked.get(DRIVEN, 1)}
+    )
     return Charge(
         capacity=tuple(taken.items()),
         counters=tuple(counters.items()),

@@ -18,6 +18,7 @@ from dralloc.problem import (
     Claim,
     Counter,
     CounterID,
+    CounterIndex,
     Demand,
     Device,
     DeviceIndex,
@@ -51,7 +52,7 @@ def gpus(
     number: int, *, shareable: bool = False, slices: int = 0
 ) -> tuple[Device, ...]:
     capacity = {"memory": Capacity("memory", 4)} if shareable else {}
-    consumes = ((0, slices),) if slices else ()
+    consumes = ((CounterIndex(0), slices),) if slices else ()
     names = (DeviceID(*POOL, f"gpu-{index}") for index in range(number))
     return tuple(
         Device(

@@ -15,6 +15,7 @@ from dralloc.problem import (
     Capacity,
     Charge,
     Counter,
+    CounterIndex,
     Device,
     Problem,
     SlotIndex,
@@ -40,7 +41,7 @@ GPU = Device(
     0,
     False,
     {},
-    ((0, 15),),
+    ((CounterIndex(0), 15),),
     {},
     None,
 )
@@ -48,7 +49,7 @@ PART = replace(
     GPU,
     id=DeviceID("gpu.example.com", "pool", "part"),
     slot=SlotIndex(1),
-    consumes=((0, 10), (1, 1)),
+    consumes=((CounterIndex(0), 10), (CounterIndex(1), 1)),
 )
 SHARED = replace(
     GPU,
@@ -111,7 +112,7 @@ def test_a_device_charges_its_counters_with_its_first_share_only() -> None:
 
 
 def test_what_is_drawn_once_and_by_request_adds_up() -> None:
-    by_request = Charge(counters=((0, 10),))
+    by_request = Charge(counters=((CounterIndex(0), 10),))
     ledger = Ledger(problem())
     assert list(ledger.shortages(GPU, by_request)) == [
         Shortage(Scarcity.COUNTER, 0, 25, 20)
@@ -170,7 +171,10 @@ def test_holders_are_named_by_what_is_short() -> None:
         [
             Holding(A, SlotIndex(1), False, NOTHING),
             Holding(
-                B, SlotIndex(2), True, Charge((("memory", 30),), ((0, 1),))
+                B,
+                SlotIndex(2),
+                True,
+                Charge((("memory", 30),), ((CounterIndex(0), 1),)),
             ),
         ]
     )

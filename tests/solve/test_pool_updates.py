@@ -23,6 +23,7 @@ from dralloc.problem import (
     Charge,
     Claim,
     Counter,
+    CounterIndex,
     Demand,
     Device,
     DeviceIndex,
@@ -60,7 +61,8 @@ def updates(draw: st.DrawFn) -> Problem:
             group=0,
             shareable=shareable[slot],
             consumes=tuple(
-                (number, draw(st.integers(0, 2))) for number in range(2)
+                (CounterIndex(number), draw(st.integers(0, 2)))
+                for number in range(2)
             ),
             compatibility=(
                 (0, groups if draw(st.booleans()) else frozenset("b")),
@@ -113,7 +115,7 @@ def _device(
     group: int,
     *,
     shareable: bool,
-    consumes: tuple[tuple[int, int], ...] = (),
+    consumes: tuple[tuple[CounterIndex, int], ...] = (),
     compatibility: tuple[tuple[int, frozenset[str]], ...] = (),
 ) -> Device:
     capacity = {"memory": Capacity("memory", 3 - group)} if shareable else {}
@@ -134,7 +136,8 @@ def _device(
 def _charge(device: Device, *, by_request: bool) -> Charge:
     capacity = (("memory", 1),) if device.shareable else ()
     return Charge(
-        capacity, ((0, 1),) if by_request and device.shareable else ()
+        capacity,
+        ((CounterIndex(0), 1),) if by_request and device.shareable else (),
     )
 
 

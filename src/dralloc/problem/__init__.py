@@ -15,6 +15,8 @@ from __future__ import annotations
 from dralloc.objects.names import CounterID
 from dralloc.problem.indices import (
     AlternativeIndex,
+    CounterIndex,
+    DemandIndex,
     DeviceIndex,
     NodeIndex,
     Numbered,
@@ -63,7 +65,9 @@ __all__ = [
     "ConstraintKind",
     "Counter",
     "CounterID",
+    "CounterIndex",
     "Demand",
+    "DemandIndex",
     "Device",
     "DeviceIndex",
     "Eligibility",

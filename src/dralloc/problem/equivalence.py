@@ -10,7 +10,13 @@ from dataclasses import dataclass, field
 
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import RequestName
-from dralloc.problem.indices import DeviceIndex, NodeIndex, SlotIndex, indices
+from dralloc.problem.indices import (
+    CounterIndex,
+    DeviceIndex,
+    NodeIndex,
+    SlotIndex,
+    indices,
+)
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.problem import Eligibility, Problem, renumbered
 from dralloc.problem.requests import Charge, Claim, Constraint, Demand, Request
@@ -150,7 +156,7 @@ def inventory_key(problem: Problem) -> Hashable:
     """
     devices, counters = (
         indices(problem.devices),
-        range(len(problem.counters)),
+        indices(problem.counters),
     )
     return _part_key(
         problem,
@@ -165,7 +171,7 @@ def _part_key(
     problem: Problem,
     nodes: Iterable[NodeIndex],
     devices: Sequence[DeviceIndex],
-    counters: Iterable[int],
+    counters: Iterable[CounterIndex],
     device_key: Callable[[DeviceIndex], Hashable],
 ) -> Hashable:
     """A canonical key of all that some nodes offer, as far as these devices and counters count.
@@ -184,7 +190,7 @@ def _part_key(
         sorted({name for device in views for name in device.attributes})
     )
     slots: dict[SlotIndex, int] = {}
-    numbers = {
+    numbers: dict[tuple[str, int], int] = {
         ("counter", counter): place for place, counter in enumerate(counters)
     }
 
@@ -214,14 +220,16 @@ def _part_key(
             for slot in slots
         ]
     )
+    drawn = [
+        CounterIndex(index) for sort, index in numbers if sort == "counter"
+    ]
     free = tuple(
         [
             (
-                problem.counters[index].free,
-                numbers.get(("group", problem.counters[index].group), -1),
+                problem.counters[counter].free,
+                numbers.get(("group", problem.counters[counter].group), -1),
             )
-            for sort, index in numbers
-            if sort == "counter"
+            for counter in drawn
         ]
     )
     excluded = tuple(
@@ -316,7 +324,7 @@ class _Answers:
 
     uses: tuple[tuple[int, bool, Charge], ...]
     failing: bool
-    counters: tuple[int, ...]
+    counters: tuple[CounterIndex, ...]
     """What is charged by request."""
 
 
@@ -385,7 +393,7 @@ class _Survey:
         ]
         if not usable and not closed:
             return None
-        counters: dict[int, None] = {}
+        counters: dict[CounterIndex, None] = {}
         for device, answers in usable:
             consumes = self.problem.devices[device].consumes
             counters.update(dict.fromkeys(counter for counter, _ in consumes))
@@ -436,7 +444,7 @@ class _Survey:
         return _Answers(tuple(uses), failing, tuple(counters))
 
     def profile(
-        self, device: DeviceIndex, counters: dict[int, int]
+        self, device: DeviceIndex, counters: dict[CounterIndex, CounterIndex]
     ) -> Hashable:
         """Equal for devices of which the alternatives make the same; counters by their number in the part."""
         answers = self.answers(device)

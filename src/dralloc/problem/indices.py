@@ -11,6 +11,8 @@ from typing import NewType, Protocol, TypeVar, cast
 
 __all__ = [
     "AlternativeIndex",
+    "CounterIndex",
+    "DemandIndex",
     "DeviceIndex",
     "IndexT",
     "NodeIndex",
@@ -30,6 +32,12 @@ NodeIndex = NewType("NodeIndex", int)
 
 AlternativeIndex = NewType("AlternativeIndex", int)
 """An alternative of any request, as `dralloc.problem.Eligibility` is asked about it (`Alternative.index`)."""
+
+CounterIndex = NewType("CounterIndex", int)
+"""A counter of `dralloc.problem.Problem.counters`."""
+
+DemandIndex = NewType("DemandIndex", int)
+"""A demand of `dralloc.problem.Problem.demands`."""
 
 SlotIndex = NewType("SlotIndex", int)
 """A physical device: the versions of one device in two generations of a pool share it (`Device.slot`)."""

@@ -23,7 +23,13 @@ from enum import StrEnum
 from typing import NamedTuple, Self
 
 from dralloc.objects.names import ClaimKey
-from dralloc.problem.indices import SlotIndex, grouped, summed
+from dralloc.problem.indices import (
+    CounterIndex,
+    SlotIndex,
+    grouped,
+    indices,
+    summed,
+)
 from dralloc.problem.problem import Problem
 from dralloc.problem.requests import Charge
 from dralloc.problem.supply import Device, Usage
@@ -41,7 +47,7 @@ __all__ = [
     "users_of",
 ]
 
-Amounts = Iterable[tuple[int, int]]
+Amounts = Iterable[tuple[CounterIndex, int]]
 """Counters by index, with amounts in nanos."""
 
 
@@ -77,7 +83,7 @@ def counter_consumption(
     fixed = device.consumes if opening else ()
     if not charge.counters:
         return fixed
-    amounts: dict[int, int] = defaultdict(int)
+    amounts: dict[CounterIndex, int] = defaultdict(int)
     for counter, amount in (*fixed, *charge.counters):
         amounts[counter] += amount
     return amounts.items()
@@ -144,7 +150,9 @@ class Ledger:
             consumed = self.consumed.setdefault(slot, {})
             for name, amount in amounts.items():
                 consumed[name] = max(consumed.get(name, 0), amount)
-        for counter, free in enumerate(further.free):
+        for counter, free in zip(
+            indices(self.problem.counters), further.free, strict=True
+        ):
             more = self.free[counter] - free
             if more > 0:
                 self._consume(((counter, more),), 1)
@@ -277,7 +285,7 @@ class Ledger:
         """Whether more is charged to some counter of a group than there is."""
         return self._overdrawn.get(group, 0) > 0
 
-    def overdrawn(self, group: int) -> tuple[int, ...]:
+    def overdrawn(self, group: int) -> tuple[CounterIndex, ...]:
         """The counters of a group of which more is charged than there is."""
         if not self.is_overdrawn(group):
             return ()
@@ -496,7 +504,7 @@ class ClaimLedger(Ledger):
                 # same: then all together exclude it.
                 return dict.fromkeys(excluding or users, 1)
             case Scarcity.COUNTER, int(counter):
-                return self.holders_of_counter(counter)
+                return self.holders_of_counter(CounterIndex(counter))
             case _:
                 return self.holders_of_device(device.slot)
 
@@ -517,7 +525,9 @@ class ClaimLedger(Ledger):
             if charged == name and amount
         )
 
-    def holders_of_counter(self, counter: int) -> Mapping[ClaimKey, int]:
+    def holders_of_counter(
+        self, counter: CounterIndex
+    ) -> Mapping[ClaimKey, int]:
         """The claims that consume a counter, with the amounts; a shared device itself is charged to its first user."""
         if self._consumers is None:
             by_counter = grouped(self._consumption())
@@ -620,7 +630,7 @@ def limit_behind(problem: Problem, device: Device, shortage: Shortage) -> Limit:
         isinstance(shortage.subject, int)
         and shortage.scarcity is Scarcity.COUNTER
     ):
-        id_ = problem.counters[shortage.subject].id
+        id_ = problem.counters[CounterIndex(shortage.subject)].id
         return Limit(Scarcity.COUNTER, id_.driver, id_.counter)
     name = shortage.subject if isinstance(shortage.subject, str) else ""
     return Limit(shortage.scarcity, device.id.driver, name)

@@ -25,6 +25,7 @@ from dralloc.objects.names import (
 from dralloc.objects.quantity import NANOS
 from dralloc.problem.indices import (
     AlternativeIndex,
+    CounterIndex,
     DeviceIndex,
     Numbered,
     SlotIndex,
@@ -404,7 +405,7 @@ class _NodeClaims(Overlay):
 # ``kubernetes/pkg/scheduler``, 1.37.
 
 _THOUSANDTH: Final = NANOS // 1000
-Counters = tuple[tuple[int, int], ...]
+Counters = tuple[tuple[CounterIndex, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -553,8 +554,8 @@ class _Counters:
         self.devices = list(problem.devices)
         self.counters = list(problem.counters)
         self.consumed = dict(problem.usage.consumed)
-        self.of_nodes: list[dict[str, int]] = []
-        self.of_device: dict[DeviceIndex, dict[str, int]] = {}
+        self.of_nodes: list[dict[str, CounterIndex]] = []
+        self.of_device: dict[DeviceIndex, dict[str, CounterIndex]] = {}
         self._group = 1 + max(device.group for device in problem.devices)
         moved = {node_resource(name): name for name in names}
         for node in problem.nodes:
@@ -576,7 +577,7 @@ class _Counters:
 
     def of_pod(
         self, demand: Demand, caps: Mapping[str, int]
-    ) -> Mapping[str, int]:
+    ) -> Mapping[str, CounterIndex]:
         """Counters of what a pod may take beyond its containers, by resource."""
         self._group += 1
         return {
@@ -599,7 +600,7 @@ class _Counters:
 
     def _add(
         self, pool: str, counter_set: str, name: str, total: int, free: int
-    ) -> int:
+    ) -> CounterIndex:
         self.counters.append(
             Counter(
                 CounterID(NODE_DRIVER, pool, counter_set, name),
@@ -608,7 +609,7 @@ class _Counters:
                 self._group,
             )
         )
-        return len(self.counters) - 1
+        return CounterIndex(len(self.counters) - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -616,7 +617,7 @@ class _User:
     """Who uses what an alternative gets: the number of containers, and counters that it charges in place of nodes'."""
 
     containers: int
-    caps: Mapping[str, int]
+    caps: Mapping[str, CounterIndex]
 
     @property
     def key(self) -> Hashable:
@@ -633,8 +634,8 @@ class _Footprints(Overlay):
     devices: Numbered[DeviceIndex, Device]
     users: Mapping[int, _User]
     homes: Mapping[DeviceIndex, int]
-    of_nodes: Sequence[Mapping[str, int]]
-    of_device: Mapping[DeviceIndex, Mapping[str, int]]
+    of_nodes: Sequence[Mapping[str, CounterIndex]]
+    of_device: Mapping[DeviceIndex, Mapping[str, CounterIndex]]
     _known: dict[tuple[int, DeviceIndex], Charge | None] = field(
         default_factory=dict
     )
@@ -692,7 +693,7 @@ class _Footprints(Overlay):
         return (key, device) if self.of_device.get(device) else key
 
 
-def _moved(charge: Charge, counters: Mapping[str, int]) -> Charge:
+def _moved(charge: Charge, counters: Mapping[str, CounterIndex]) -> Charge:
     """The charge of a synthetic device that has counters in the place of some capacities."""
     capacity = []
     counted = []

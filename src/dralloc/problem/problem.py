@@ -19,7 +19,9 @@ from dralloc.objects.notebook import Brief
 from dralloc.objects.user_rules import Budget
 from dralloc.problem.indices import (
     AlternativeIndex,
+    CounterIndex,
     DeviceIndex,
+    IndexT,
     NodeIndex,
     Numbered,
     SlotIndex,
@@ -43,9 +45,6 @@ __all__ = [
 # ----------------------------------------------------------------------------
 # Which device may serve which alternative: the question, and answers made out of
 # other answers.
-
-Amounts = tuple[tuple[int, int], ...]
-"""Counters by index, with amounts in nanos."""
 
 
 class Eligibility(Protocol):
@@ -114,7 +113,7 @@ class Renumbered(Overlay):
     """
 
     devices: Sequence[DeviceIndex]
-    counters: Mapping[int, int]
+    counters: Mapping[CounterIndex, CounterIndex]
 
     def selects(
         self, alternative: AlternativeIndex, device: DeviceIndex
@@ -193,8 +192,8 @@ class EligibilityTable:
 
 
 def renumbered(
-    amounts: Sequence[tuple[int, int]], counters: Mapping[int, int]
-) -> Amounts:
+    amounts: Sequence[tuple[IndexT, int]], counters: Mapping[IndexT, IndexT]
+) -> tuple[tuple[IndexT, int], ...]:
     """Amounts of counters that have other numbers."""
     return tuple([(counters[counter], amount) for counter, amount in amounts])
 
@@ -209,7 +208,7 @@ class Problem(Brief):
     demands: tuple[Demand, ...]
     nodes: Numbered[NodeIndex, Node]
     devices: Numbered[DeviceIndex, Device]
-    counters: tuple[Counter, ...]
+    counters: Numbered[CounterIndex, Counter]
     usage: Usage
     eligibility: Eligibility
     features: Features = ALL_FEATURES
@@ -341,16 +340,16 @@ class Problem(Brief):
         return False
 
     @cached_property
-    def footprint_counters(self) -> frozenset[int]:
+    def footprint_counters(self) -> frozenset[CounterIndex]:
         """The counters of what devices take of nodes (see `dralloc.problem.node_claims`)."""
         return frozenset(
             number
-            for number, counter in enumerate(self.counters)
+            for number, counter in numbered(self.counters)
             if counter.id.driver == NODE_DRIVER
         )
 
     @cached_property
-    def pod_counters(self) -> tuple[int, ...]:
+    def pod_counters(self) -> tuple[CounterIndex, ...]:
         """Of these, those of what requests of pods as a whole leave for devices: no node has them."""
         return tuple(
             number
@@ -359,19 +358,21 @@ class Problem(Brief):
         )
 
     @cached_property
-    def counters_of(self) -> Mapping[int, Sequence[int]]:
+    def counters_of(self) -> Mapping[int, Sequence[CounterIndex]]:
         """The counters of each group of slices, by index."""
         return grouped(
             (counter.group, number)
-            for number, counter in enumerate(self.counters)
+            for number, counter in numbered(self.counters)
         )
 
     @cached_property
-    def counters_by_name(self) -> Mapping[tuple[str, str], Sequence[int]]:
+    def counters_by_name(
+        self,
+    ) -> Mapping[tuple[str, str], Sequence[CounterIndex]]:
         """The counters of each driver and name, by index."""
         return grouped(
             ((counter.id.driver, counter.id.counter), number)
-            for number, counter in enumerate(self.counters)
+            for number, counter in numbered(self.counters)
         )
 
     @cached_property

@@ -10,7 +10,12 @@ from typing import Any, Final, NamedTuple
 
 from dralloc.objects.names import ClaimKey, RequestName
 from dralloc.objects.quantity import Quantity
-from dralloc.problem.indices import AlternativeIndex, NodeIndex, grouped
+from dralloc.problem.indices import (
+    AlternativeIndex,
+    CounterIndex,
+    NodeIndex,
+    grouped,
+)
 from dralloc.problem.inter_pod import OneDomain, Role
 from dralloc.problem.supply import Scalar, record
 
@@ -356,5 +361,5 @@ class Charge:
     """
 
     capacity: tuple[tuple[str, int], ...] = ()
-    counters: tuple[tuple[int, int], ...] = ()
+    counters: tuple[tuple[CounterIndex, int], ...] = ()
     recorded: tuple[tuple[str, Quantity], ...] = ()

@@ -11,7 +11,13 @@ from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.notebook import Brief
 from dralloc.problem import Alternative, Charge, Claim, Counter, Device, Problem
-from dralloc.problem.indices import DeviceIndex, NodeIndex, summed
+from dralloc.problem.indices import (
+    CounterIndex,
+    DeviceIndex,
+    NodeIndex,
+    Numbered,
+    summed,
+)
 from dralloc.problem.ledger import Holding
 
 __all__ = [
@@ -242,7 +248,10 @@ class Solution(Brief):
 
 
 def amount_used(
-    resource: str, device: Device, charge: Charge, counters: tuple[Counter, ...]
+    resource: str,
+    device: Device,
+    charge: Charge,
+    counters: Numbered[CounterIndex, Counter],
 ) -> int:
     """Return what one allocation of a device uses, in nanos."""
     # What a shareable device charges once is for all who share it, so it is on no

@@ -26,6 +26,7 @@ from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey, DeviceID, PoolID
 from dralloc.problem.indices import (
     AlternativeIndex,
+    CounterIndex,
     DeviceIndex,
     IndexT,
     NodeIndex,
@@ -81,7 +82,7 @@ class Subproblem:
     problem: Problem
     nodes: Sequence[NodeIndex]
     devices: Sequence[DeviceIndex]
-    counters: Sequence[int]
+    counters: Sequence[CounterIndex]
 
 
 def cut(  # noqa: PLR0913 - what is kept, by sort
@@ -89,7 +90,7 @@ def cut(  # noqa: PLR0913 - what is kept, by sort
     nodes: Sequence[NodeIndex],
     *,
     devices: Sequence[DeviceIndex] | None = None,
-    counters: Iterable[int] | None = None,
+    counters: Iterable[CounterIndex] | None = None,
     demands: Iterable[Demand] = (),
     eligibility: Eligibility | None = None,
     ledger: Ledger | None = None,
@@ -213,7 +214,9 @@ def cut_alone(
     return cut(problem, [node]).problem, local_demands
 
 
-def _counter(counter: Counter, number: int, ledger: Ledger | None) -> Counter:
+def _counter(
+    counter: Counter, number: CounterIndex, ledger: Ledger | None
+) -> Counter:
     if ledger is None or ledger.free[number] == counter.free:
         return counter
     return replace(counter, free=ledger.free[number])
@@ -222,7 +225,7 @@ def _counter(counter: Counter, number: int, ledger: Ledger | None) -> Counter:
 def _device(
     device: Device,
     node_at: Mapping[NodeIndex, NodeIndex],
-    counter_at: Mapping[int, int],
+    counter_at: Mapping[CounterIndex, CounterIndex],
 ) -> Device:
     if not device.consumes and device.nodes is None:
         return device
@@ -427,7 +430,8 @@ class _Copies:
             len(self.counters),
         )
         moved = {
-            number: counters + number for number in range(len(part.counters))
+            number: CounterIndex(counters + number)
+            for number in indices(part.counters)
         }
         offers = Renumbered(part.eligibility, indices(part.devices), moved)
         for index, device in numbered(part.devices):
@@ -456,7 +460,7 @@ class _Copies:
     def _device(self, device: Device, copy: int, counters: int) -> Device:
         return device.renumbered(
             lambda sort, number: self._number(sort, copy, number),
-            lambda counter: counters + counter,
+            lambda counter: CounterIndex(counters + counter),
             id=DeviceID(
                 device.id.driver, _again(device.id.pool, copy), device.id.device
             ),

@@ -8,7 +8,12 @@ from enum import Enum
 from typing import Any, Final, TypeVar, dataclass_transform
 
 from dralloc.objects.names import CounterID, DeviceID, PoolID
-from dralloc.problem.indices import DeviceIndex, NodeIndex, SlotIndex
+from dralloc.problem.indices import (
+    CounterIndex,
+    DeviceIndex,
+    NodeIndex,
+    SlotIndex,
+)
 
 __all__ = [
     "NODE_DRIVER",
@@ -156,7 +161,7 @@ class Device:
     group: int
     shareable: bool
     capacity: Mapping[str, Capacity]
-    consumes: tuple[tuple[int, int], ...]
+    consumes: tuple[tuple[CounterIndex, int], ...]
     attributes: Mapping[str, frozenset[Scalar]]
     nodes: frozenset[NodeIndex] | None
     binds_to_node: bool = False
@@ -190,7 +195,7 @@ class Device:
     def renumbered(
         self,
         number: Callable[[str, int], int],
-        counters: Callable[[int], int],
+        counters: Callable[[CounterIndex], CounterIndex],
         **changes: Any,
     ) -> Device:
         """The device in a problem with other numbers: of slots, groups and counter sets, and of counters."""

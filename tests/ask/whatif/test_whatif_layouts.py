@@ -16,7 +16,14 @@ from crowd_strategies import crowds
 from dralloc.ask.whatif.copies import copies
 from dralloc.ask.whatif.partition_layout import LayoutComparison, compare
 from dralloc.ask.whatif.partitions import read_single
-from dralloc.problem import Demand, DeviceIndex, Problem, Usage, numbered
+from dralloc.problem import (
+    CounterIndex,
+    Demand,
+    DeviceIndex,
+    Problem,
+    Usage,
+    numbered,
+)
 from examples import examples
 
 EXAMPLES = examples(30)
@@ -111,7 +118,7 @@ def together(
     """All sets of devices that their counters allow at once."""
     for number in range(1, len(devices) + 1):
         for chosen in combinations(devices, number):
-            taken: Counter[int] = Counter()
+            taken: Counter[CounterIndex] = Counter()
             for device in chosen:
                 taken.update(dict(problem.devices[device].consumes))
             if all(

@@ -31,6 +31,7 @@ from dralloc.problem import (
     ConstraintKind,
     Counter,
     CounterID,
+    CounterIndex,
     Demand,
     Device,
     DeviceIndex,
@@ -96,7 +97,7 @@ def _gpu(index: SlotIndex, node: str, name: str, on: int) -> Device:
         group,
         False,
         {},
-        ((group, 2),),
+        ((CounterIndex(group), 2),),
         numa(on),
         None,
     )
@@ -115,7 +116,7 @@ def _nic(
         2,
         True,
         capacity,
-        ((2, 5),),
+        ((CounterIndex(2), 5),),
         attributes,
         nodes,
     )
@@ -223,7 +224,9 @@ def _problem() -> Problem:
         eligibility=TableEligibility(
             selected=dict.fromkeys(sorted(refused), False),
             charges={
-                (wants, nic): Charge((("bandwidth", nanos),), ((2, 3),))
+                (wants, nic): Charge(
+                    (("bandwidth", nanos),), ((CounterIndex(2), 3),)
+                )
                 for wants, nanos in ((1, 6), (2, 2), (5, 2))
                 for nic in (NIC_0, NIC_1)
             },

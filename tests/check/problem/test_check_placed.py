@@ -15,7 +15,7 @@ from check.problem.edits import (
     without,
 )
 from check.problem.scene import EVERY, LINK, NIC_0, TRAIN, WATCH
-from dralloc.problem import Charge, NodeIndex
+from dralloc.problem import Charge, CounterIndex, NodeIndex
 
 BROKEN = {
     "no such demand": broken(
@@ -57,7 +57,7 @@ BROKEN = {
     "demand twice": broken(
         without(TRAIN),
         plus(LINK, NodeIndex(1), (0, 0, NIC_0)),
-        charges(5, NIC_0, Charge((("bandwidth", 1),), ((2, 3),))),
+        charges(5, NIC_0, Charge((("bandwidth", 1),), ((CounterIndex(2), 3),))),
         rule="demand default/pod-link: placed 2 times",
     ),
     "against the order": broken(

@@ -34,11 +34,19 @@ from check.problem.scene import (
     Edit,
 )
 from dralloc.check import violations
-from dralloc.problem import Capacity, Charge, DeviceIndex, NodeIndex
+from dralloc.problem import (
+    Capacity,
+    Charge,
+    CounterIndex,
+    DeviceIndex,
+    NodeIndex,
+)
 
 
 def link_takes(bandwidth: int, index: int = NIC_0) -> Edit:
-    return charges(5, index, Charge((("bandwidth", bandwidth),), ((2, 3),)))
+    return charges(
+        5, index, Charge((("bandwidth", bandwidth),), ((CounterIndex(2), 3),))
+    )
 
 
 SECOND_GPU_0 = (
@@ -48,7 +56,7 @@ SECOND_GPU_0 = (
             replace(
                 BASE.problem.devices[DeviceIndex(0)],
                 group=1,
-                consumes=((1, 1),),
+                consumes=((CounterIndex(1), 1),),
             ),
         )
     ),
@@ -67,7 +75,7 @@ SECOND_NIC_0 = (
 OVERDRAWN = problem(
     counters=(
         *BASE.problem.counters,
-        replace(BASE.problem.counters[2], free=-1),
+        replace(BASE.problem.counters[CounterIndex(2)], free=-1),
     )
 )
 """One more counter in the fabric's group, of which allocated claims hold more than there is."""

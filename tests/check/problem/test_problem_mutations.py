@@ -309,7 +309,8 @@ def _with_other_amounts(
             yield (
                 "counter changed",
                 replace(
-                    problem, counters=_put(problem.counters, number, other)
+                    problem,
+                    counters=_put(tuple(problem.counters), number, other),
                 ),
             )
 

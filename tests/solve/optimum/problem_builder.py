@@ -18,6 +18,7 @@ from dralloc.problem import (
     Constraint,
     Counter,
     CounterID,
+    CounterIndex,
     Demand,
     Device,
     DeviceIndex,
@@ -55,7 +56,7 @@ class AlternativeSpec:
     admin: bool = False
     defect: str = ""
     capacity: Mapping[str, int] | None = None
-    counters: Mapping[int, int] | None = None
+    counters: Mapping[CounterIndex, int] | None = None
 
 
 class ProblemBuilder:
@@ -77,19 +78,19 @@ class ProblemBuilder:
         free: int | None = None,
         group: int = 0,
         counter_set: str = "set",
-    ) -> int:
+    ) -> CounterIndex:
         identity = CounterID(
             "driver", "pool", counter_set, f"counter-{len(self.counters)}"
         )
         self.counters.append(
             Counter(identity, total, total if free is None else free, group)
         )
-        return len(self.counters) - 1
+        return CounterIndex(len(self.counters) - 1)
 
     def device(
         self,
         node: int | None = 0,
-        consumes: Mapping[int, int] | None = None,
+        consumes: Mapping[CounterIndex, int] | None = None,
         capacity: Mapping[str, int] | None = None,
         attributes: Mapping[str, Collection[int]] | None = None,
         slot: int | None = None,

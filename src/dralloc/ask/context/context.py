@@ -20,6 +20,7 @@ from dralloc.problem import (
     AlternativeIndex,
     Capacity,
     Charge,
+    CounterIndex,
     Demand,
     Device,
     DeviceIndex,
@@ -27,6 +28,7 @@ from dralloc.problem import (
     PoolState,
     Problem,
     Request,
+    indices,
 )
 from dralloc.problem.ledger import (
     ClaimLedger,
@@ -36,7 +38,7 @@ from dralloc.problem.ledger import (
     limit_behind,
 )
 from dralloc.problem.problem import Overlay, Renumbered
-from dralloc.problem.subproblem import Subproblem, cut, with_versions
+from dralloc.problem.subproblem import Subproblem, cut, places, with_versions
 
 __all__ = ["Context", "Lift", "Screening"]
 
@@ -93,12 +95,12 @@ class _Lifting(Overlay):
         counters = self.names[Scarcity.COUNTER]
         self.lifted = {
             number
-            for number, id_ in enumerate(ids)
+            for number, id_ in zip(indices(problem.counters), ids, strict=True)
             if (id_.driver, id_.counter) in counters
         }
         self.gone = self._gone(Ledger(problem)) if self.lifted else set()
 
-    def _gone(self, ledger: Ledger) -> set[int]:
+    def _gone(self, ledger: Ledger) -> set[CounterIndex]:
         """The counters that nobody draws on any more."""
         return {
             number
@@ -150,8 +152,8 @@ class _Lifting(Overlay):
         }
 
     def _drawn(
-        self, draws: tuple[tuple[int, int], ...]
-    ) -> tuple[tuple[int, int], ...]:
+        self, draws: tuple[tuple[CounterIndex, int], ...]
+    ) -> tuple[tuple[CounterIndex, int], ...]:
         """Return what still counts of the draws from counters."""
         return (
             tuple(pair for pair in draws if pair[0] not in self.gone)
@@ -275,7 +277,7 @@ class Context:
         offers = Renumbered(
             self.offers,
             devices,
-            {counter: place for place, counter in enumerate(drawn)},
+            places(drawn),
         )
         part = cut(
             problem,

@@ -27,7 +27,16 @@ from dralloc.objects.choices import Ignored
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import amount, counted, listed
-from dralloc.problem import Charge, Demand, Device, NodeIndex, Problem, numbered
+from dralloc.problem import (
+    Charge,
+    CounterIndex,
+    Demand,
+    Device,
+    NodeIndex,
+    Problem,
+    indices,
+    numbered,
+)
 from dralloc.problem.inter_pod import (
     Affinity,
     AntiAffinity,
@@ -371,7 +380,7 @@ class NodeBars:
             [node],
             demands=[alone],
             ledger=self._ledger,
-            counters=range(len(problem.counters)),
+            counters=indices(problem.counters),
         ).problem
         solution = first_fit(before_footprints(part))
         if (
@@ -405,7 +414,7 @@ class NodeBars:
         name = (
             str(shortage.subject)
             if index is None
-            else self._whole.counters[index].id.counter
+            else self._whole.counters[CounterIndex(index)].id.counter
         )
         resource = resource_of(name)
         if name.startswith("podAntiAffinity"):
@@ -432,7 +441,7 @@ class NodeBars:
         """Yield who takes how much: bound pods together, then those that are placed there, the largest first."""
         if isinstance(shortage.subject, int):
             # Devices take something of it, too (KEP-5517).
-            counter = self._whole.counters[shortage.subject]
+            counter = self._whole.counters[CounterIndex(shortage.subject)]
             bound = counter.total - counter.free
         else:
             bound = self._whole.usage.consumed[device.slot].get(
@@ -574,8 +583,8 @@ def _running_users(compiled: CompiledCluster) -> Iterator[Pod]:
             yield pod
 
 
-def _charged(problem: Problem, placement: Placement) -> Counter[int]:
-    amounts: Counter[int] = Counter()
+def _charged(problem: Problem, placement: Placement) -> Counter[CounterIndex]:
+    amounts: Counter[CounterIndex] = Counter()
     for claim, grants in zip(
         problem.demands[placement.demand].claims, placement.grants, strict=True
     ):

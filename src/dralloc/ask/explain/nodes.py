@@ -46,6 +46,7 @@ from dralloc.problem import (
     Claim,
     Constraint,
     ConstraintKind,
+    CounterIndex,
     Demand,
     Device,
     DeviceIndex,
@@ -260,7 +261,8 @@ class FilterTrace:
     ) -> Exclusion:
         device = self._context.problem.devices[number]
         match shortage.scarcity, shortage.subject:
-            case Scarcity.COUNTER, int(counter):
+            case Scarcity.COUNTER, int(subject):
+                counter = CounterIndex(subject)
                 label = f"counter {self._context.problem.counters[counter].id.counter} is short"
                 return Exclusion(
                     Code.COUNTER,
@@ -306,7 +308,7 @@ class FilterTrace:
             "consumes counters, and DRAPartitionableDevices is off",
         )
 
-    def _left(self, device: Device, index: int, needed: int) -> str:
+    def _left(self, device: Device, index: CounterIndex, needed: int) -> str:
         counter, free = (
             self._context.problem.counters[index],
             self._context.ledger.free[index],

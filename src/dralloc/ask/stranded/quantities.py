@@ -20,7 +20,7 @@ from dralloc.ask.scenario import Scenario
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.objects.names import PoolID
 from dralloc.objects.quantity import NANOS
-from dralloc.problem import Charge, DeviceIndex, Problem
+from dralloc.problem import Charge, CounterIndex, DeviceIndex, Problem, numbered
 from dralloc.problem.ledger import ClaimLedger, Limit, Scarcity, limits_of
 
 __all__ = [
@@ -127,12 +127,14 @@ class Quantities:
             or self._by_request(device)
         )
 
-    def _by_request(self, device: DeviceIndex) -> tuple[tuple[int, str], ...]:
+    def _by_request(
+        self, device: DeviceIndex
+    ) -> tuple[tuple[CounterIndex, str], ...]:
         """Return the counters that requests for the device choose amounts of."""
         return self._sources[device].requested_counters
 
     def _counters(self) -> Iterator[tuple[QuantityKey, MeasuredQuantity]]:
-        for number, counter in enumerate(self._problem.counters):
+        for number, counter in numbered(self._problem.counters):
             id_, family = counter.id, self._family(number)
             pool = PoolID(id_.driver, id_.pool)
             free = max(0, self._ledger.free[number])
@@ -149,7 +151,7 @@ class Quantities:
                 ),
             )
 
-    def _family(self, number: int) -> str:
+    def _family(self, number: CounterIndex) -> str:
         """Return the name of a counter without its number if it stands for a place; empty if not."""
         counter = self._problem.counters[number]
         stem = _stem(counter.id.counter)
@@ -162,12 +164,12 @@ class Quantities:
         """Count how many undivided counters of a set are called alike but for their number."""
         return Tally(
             (counter.group, counter.id.counter_set, _stem(counter.id.counter))
-            for number, counter in enumerate(self._problem.counters)
+            for number, counter in numbered(self._problem.counters)
             if number not in self._divided
         )
 
     @cached_property
-    def _divided(self) -> set[int]:
+    def _divided(self) -> set[CounterIndex]:
         """Return the counters of which some device takes a part, or takes what a claim asks for."""
         counters = self._problem.counters
         divided = {
@@ -272,7 +274,7 @@ def lift_of(
     if Cause.GEOMETRY in lifted:
         for (_, number, _), quantity in quantities.by_key.items():
             if quantity.positional:
-                id_ = problem.counters[number].id
+                id_ = problem.counters[CounterIndex(number)].id
                 places.add(Limit(Scarcity.COUNTER, id_.driver, id_.counter))
     limits = (
         limit

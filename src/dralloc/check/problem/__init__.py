@@ -28,6 +28,7 @@ from dralloc.problem import (
     AlternativeIndex,
     Constraint,
     ConstraintKind,
+    CounterIndex,
     DeviceIndex,
     PoolState,
     Problem,
@@ -363,7 +364,7 @@ def counters_suffice(view: View) -> Iterator[str]:
     A device charges its counters once, when it comes into use (KEP-4815); what is charged by request counts for every
     grant, beside what the device charges (KEP-5941). Admin access charges nothing.
     """
-    charges: dict[int, list[tuple[int, DeviceID]]] = defaultdict(list)
+    charges: dict[CounterIndex, list[tuple[int, DeviceID]]] = defaultdict(list)
     in_force = frozenset(view.in_force)
     opening = (
         use

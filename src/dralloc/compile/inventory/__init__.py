@@ -49,6 +49,7 @@ from dralloc.objects.quantity import NANOS, Format, Quantity
 from dralloc.problem import (
     Charge,
     Counter,
+    CounterIndex,
     Device,
     DeviceIndex,
     Node,
@@ -195,7 +196,7 @@ def counters_charged(
     source: PublishedDevice,
     counters: Counters,
     features: Features,
-) -> Iterator[tuple[int, int]]:
+) -> Iterator[tuple[CounterIndex, int]]:
     """Yield what an allocation with that ``consumedCapacity`` charges to counters by request: counter and nanos."""
     for index, key in source.requested_counters:
         if key in recorded:

@@ -33,6 +33,7 @@ from dralloc.objects.names import CounterID, DeviceID, PoolID
 from dralloc.problem import (
     NO_GROUPS,
     Counter,
+    CounterIndex,
     Device,
     DeviceIndex,
     Scalar,
@@ -203,12 +204,12 @@ class Skipped:
 # Which counters devices consume. A million devices have few ways to, so each is
 # worked out once.
 
-Amount = tuple[int, int]
+Amount = tuple[CounterIndex, int]
 """A counter and nanos."""
 
 Fixed = tuple[Amount, ...]
 
-ByRequest = tuple[tuple[int, str], ...]
+ByRequest = tuple[tuple[CounterIndex, str], ...]
 
 Pick = Callable[[Sequence[Amount]], Fixed]
 
@@ -222,7 +223,7 @@ class _Known:
 
     consumptions: Sequence[DeviceCounterConsumption]
     fixed: Pick
-    by_request: ByRequest
+    by_request: Sequence[tuple[int, str]]
 
 
 class CounterLayout:
@@ -252,7 +253,7 @@ class CounterLayout:
                 zip(self.sets_of, self.names, strict=True)
             )
         }
-        self._places: dict[Amount, int] = {}
+        self._places: dict[tuple[int, int], int] = {}
         self._known: dict[int, _Known] = {}
         self._lists: dict[int, tuple[object, Sequence[_Known]]] = {}
 
@@ -301,7 +302,7 @@ class CounterLayout:
             tuple(by_request),
         )
 
-    def _place(self, amount: Amount) -> int:
+    def _place(self, amount: tuple[int, int]) -> int:
         place = self._places.setdefault(amount, len(self._places))
         if place == len(self.offsets):
             offset, nanos = amount
@@ -339,9 +340,10 @@ class CounterGroup:
         consumptions = layout.known_lists(consumers)
         # The layout may have learnt of more amounts since this group last took some of them.
         new = slice(len(self._amounts), None)
+        counters = map(first.__add__, layout.offsets[new])
         self._amounts.extend(
             zip(
-                map(first.__add__, layout.offsets[new]),
+                cast("Iterator[CounterIndex]", counters),
                 layout.nanos[new],
                 strict=True,
             )
@@ -354,7 +356,8 @@ class CounterGroup:
         by_request = []
         for consumption in consumptions:
             shifted = [
-                (first + offset, key) for offset, key in consumption.by_request
+                (CounterIndex(first + offset), key)
+                for offset, key in consumption.by_request
             ]
             by_request.append(tuple(shifted))
         return fixed, by_request
@@ -381,7 +384,7 @@ class PublishedDevice:
 
     slice: ResourceSlice
     device: ApiDevice
-    requested_counters: tuple[tuple[int, str], ...]
+    requested_counters: ByRequest
 
 
 class Slots(Mapping[DeviceID, SlotIndex]):

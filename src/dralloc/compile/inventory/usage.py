@@ -24,6 +24,7 @@ from dralloc.objects.names import DeviceID, PoolID
 from dralloc.objects.quantity import Quantity
 from dralloc.problem import (
     Counter,
+    CounterIndex,
     Device,
     DeviceIndex,
     Numbered,
@@ -88,7 +89,7 @@ def left_of_counters(
     versions_of
         Tells the devices behind a slot.
     """
-    charged: Tally[int] = Tally()
+    charged: Tally[CounterIndex] = Tally()
     opened: set[int] = set()
     for holding in holdings:
         for index, amount in holding.charge.counters:

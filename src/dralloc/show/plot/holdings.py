@@ -12,7 +12,14 @@ from typing import Final, NamedTuple
 from dralloc.objects.api import DeviceSubRequest, ExactDeviceRequest
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Charge, DeviceIndex, NodeIndex, Problem, numbered
+from dralloc.problem import (
+    Charge,
+    CounterIndex,
+    DeviceIndex,
+    NodeIndex,
+    Problem,
+    numbered,
+)
 from dralloc.show.plan import Plan
 
 __all__ = [
@@ -200,8 +207,8 @@ class PhysicalDevice:
     title: str
     driver: str
     devices: tuple[DeviceIndex, ...]
-    counters: tuple[int, ...] = ()
-    tracks: tuple[int, ...] = ()
+    counters: tuple[CounterIndex, ...] = ()
+    tracks: tuple[CounterIndex, ...] = ()
     shareable: bool = False
 
 
@@ -260,8 +267,8 @@ def _units(
         )
         for place in sets or (device.slot,):
             by_unit[place].append(index)
-    counters: dict[tuple[str, str, str], list[int]] = defaultdict(list)
-    for number, counter in enumerate(problem.counters):
+    counters: dict[tuple[str, str, str], list[CounterIndex]] = defaultdict(list)
+    for number, counter in numbered(problem.counters):
         counters[counter.id[:3]].append(number)
     for key, devices in by_unit.items():
         if isinstance(key, int):
@@ -280,9 +287,9 @@ def _partitioned(
     problem: Problem,
     key: tuple[str, str, str],
     devices: list[DeviceIndex],
-    counters: list[int],
+    counters: list[CounterIndex],
 ) -> PhysicalDevice:
-    rows_of_counters: dict[str, dict[int, int]] = defaultdict(dict)
+    rows_of_counters: dict[str, dict[int, CounterIndex]] = defaultdict(dict)
     for index in counters:
         match = _NUMBERED.fullmatch(problem.counters[index].id.counter)
         if match and problem.counters[index].total:
@@ -332,7 +339,7 @@ class HeldDevice:
     device: DeviceIndex
     new: bool
     amounts: tuple[tuple[str, int], ...] = ()
-    counters: tuple[tuple[int, int], ...] = ()
+    counters: tuple[tuple[CounterIndex, int], ...] = ()
     admin: bool = False
 
 

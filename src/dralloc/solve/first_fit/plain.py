@@ -17,6 +17,7 @@ from dralloc.problem import (
     Alternative,
     Charge,
     Claim,
+    CounterIndex,
     Demand,
     Device,
     DeviceIndex,
@@ -42,10 +43,10 @@ __all__ = ["Found", "PlaceAll", "PlainRun"]
 # ``calculateAndCheckNodeAllocatableResources`` of
 # ``framework/plugins/dynamicresources``.
 
-Amounts = tuple[tuple[int, int], ...]
+Amounts = tuple[tuple[CounterIndex, int], ...]
 """Amounts by counter."""
 
-_UNKNOWN: Final[Amounts] = ((-1, 0),)
+_UNKNOWN: Final[Amounts] = ((CounterIndex(-1), 0),)
 """Stands for what cannot be told: a device follows a capacity, and nothing may be consumed of any."""
 
 

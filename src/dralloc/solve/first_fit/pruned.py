@@ -20,6 +20,7 @@ from dralloc.problem import (
     Claim,
     Constraint,
     ConstraintKind,
+    CounterIndex,
     DeviceIndex,
     Problem,
     Scalar,
@@ -44,7 +45,7 @@ __all__ = ["DEAD_ENDS", "PrunedSearch"]
 # Residual requests: what a search still has to find, without the order and the
 # combinations. More than it needs can be on offer.
 
-Costs = Mapping[int, int]
+Costs = Mapping[CounterIndex, int]
 """Amounts by counter."""
 
 
@@ -133,7 +134,7 @@ def _counters_suffice(
     """Whether the counters could cover the residual requests, each alone and all together."""
     alone = len(residual) == 1
     prices: list[Prices] = []
-    names: dict[Name, set[int]] = defaultdict(set)
+    names: dict[Name, set[CounterIndex]] = defaultdict(set)
     for request in residual:
         of_request: dict[DeviceIndex, Costs] = {}
         for device in request.offers:
@@ -168,13 +169,13 @@ def _sums_suffice(
     ledger: Ledger,
     residual: Residual,
     prices: Sequence[Prices],
-    counters: set[int],
+    counters: set[CounterIndex],
 ) -> bool:
     """Whether each of these counters, and all together, cover the cheapest devices that each request can have."""
-    least: dict[int, int] = defaultdict(int)
+    least: dict[CounterIndex, int] = defaultdict(int)
     total = 0
     for request, device_prices in zip(residual, prices, strict=True):
-        by_counter: dict[int, list[int]] = defaultdict(list)
+        by_counter: dict[CounterIndex, list[int]] = defaultdict(list)
         sums = []
         for costs in device_prices.values():
             device_sum = 0
@@ -199,7 +200,7 @@ def _enough_fit(
     ledger: Ledger,
     residual: Residual,
     prices: Sequence[Prices],
-    counters: set[int],
+    counters: set[CounterIndex],
 ) -> bool:
     """Whether as many devices as are needed fit into these counters, counting the first of each device."""
     cheapest: dict[DeviceIndex, Costs] = {}
@@ -223,7 +224,7 @@ def _enough_fit(
 
 
 def _fitting(
-    ledger: Ledger, prices: Iterable[Costs], counters: set[int]
+    ledger: Ledger, prices: Iterable[Costs], counters: set[CounterIndex]
 ) -> int:
     """Return how many devices at these prices fit at most."""
     users: dict[int | None, list[int]] = defaultdict(list)

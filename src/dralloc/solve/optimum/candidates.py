@@ -22,6 +22,7 @@ from dralloc.problem import (
     Alternative,
     Charge,
     Claim,
+    CounterIndex,
     Demand,
     DeviceIndex,
     NodeIndex,
@@ -656,7 +657,7 @@ def units(
 ) -> tuple[Hashable, ...]:
     """Return what an allocation breaks, for ``least-fragmentation``: counter sets (KEP-4815), or else the device."""
     slot = problem.devices[device].slot
-    drawn: list[int] = []
+    drawn: list[CounterIndex] = []
     for version in problem.versions[slot]:
         drawn += [counter for counter, _ in problem.devices[version].consumes]
     drawn += [counter for counter, _ in charge.counters]

@@ -16,6 +16,7 @@ from dralloc.problem import (
     MAX_RESULTS,
     Constraint,
     ConstraintKind,
+    CounterIndex,
     DeviceIndex,
     NodeIndex,
     ParentGroup,
@@ -217,7 +218,7 @@ def opened_by_any_share(model: Model) -> None:
 def _charge_beside(
     model: Model,
     device: DeviceIndex,
-    counter: int,
+    counter: CounterIndex,
     by_request: Sequence[Literal],
 ) -> None:
     """What is charged by request has to fit beside what the device consumes, whoever has opened it."""

@@ -38,6 +38,7 @@ from dralloc.problem import (
     Charge,
     Claim,
     Constraint,
+    CounterIndex,
     Device,
     DeviceIndex,
     NodeIndex,
@@ -510,9 +511,9 @@ class Model:
                 yield take.device, take.literal
         yield from self.variables.in_force.items()
 
-    def counter_terms(self) -> Mapping[int, list[Term]]:
+    def counter_terms(self) -> Mapping[CounterIndex, list[Term]]:
         """The consumption of counters: by a device in use (KEP-4815), by each allocation on request (KEP-5941)."""
-        drawn: dict[int, list[Term]] = defaultdict(list)
+        drawn: dict[CounterIndex, list[Term]] = defaultdict(list)
         for take in self.variables.takes():
             if take.admin:
                 continue

@@ -33,10 +33,12 @@ from dralloc.objects.limits import without_garbage_collection
 from dralloc.problem import (
     AlternativeIndex,
     Charge,
+    CounterIndex,
     DeviceIndex,
     Node,
     Problem,
     Usage,
+    numbered,
 )
 from dralloc.problem.indices import grouped
 from dralloc.problem.problem import EligibilityTable, renumbered
@@ -93,7 +95,7 @@ class Excerpts:
                 candidates += (*choice.candidates, *choice.blocked)
         touched = (candidate.device for candidate in candidates)
         devices = sorted(with_versions(full, touched))
-        drawn: set[int] = set()
+        drawn: set[CounterIndex] = set()
         for device in devices:
             drawn.update(
                 counter for counter, _ in full.devices[device].consumes
@@ -128,11 +130,11 @@ class Excerpts:
         return Excerpt(problem, list(sites), part.nodes, part.devices), inside
 
     @cached_property
-    def _set_of(self) -> Mapping[Hashable, list[int]]:
+    def _set_of(self) -> Mapping[Hashable, list[CounterIndex]]:
         """The counters of each counter set: whether a set is in use depends on all of them."""
         return grouped(
             (counter.id[:3], number)
-            for number, counter in enumerate(self.problem.counters)
+            for number, counter in numbered(self.problem.counters)
         )
 
 

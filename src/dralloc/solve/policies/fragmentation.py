@@ -30,6 +30,7 @@ from dralloc.problem import (
     AlternativeIndex,
     Charge,
     Claim,
+    CounterIndex,
     Device,
     DeviceIndex,
     Node,
@@ -85,7 +86,7 @@ class NodeComponent:
 
     key: int
     devices: tuple[DeviceIndex, ...]
-    counters: tuple[int, ...]
+    counters: tuple[CounterIndex, ...]
     groups: tuple[int, ...]
 
 
@@ -106,7 +107,7 @@ class NodeComponents:
             for alternative in demand.alternatives():
                 key = problem.eligibility.request_key(alternative.index)
                 self._representatives[key] = alternative.index
-        self._by_request: dict[Hashable, tuple[int, ...]] = {}
+        self._by_request: dict[Hashable, tuple[CounterIndex, ...]] = {}
 
     def on(self, node: NodeIndex) -> tuple[NodeComponent, ...]:
         """The components of a node."""
@@ -137,17 +138,19 @@ class NodeComponents:
             else:
                 yield sort, number
 
-    def _counters(self, device: DeviceIndex) -> list[int]:
+    def _counters(self, device: DeviceIndex) -> list[CounterIndex]:
         fixed = [
             counter for counter, _ in self._problem.devices[device].consumes
         ]
         return [*fixed, *self._charged_by_request(device)]
 
-    def _charged_by_request(self, device: DeviceIndex) -> tuple[int, ...]:
+    def _charged_by_request(
+        self, device: DeviceIndex
+    ) -> tuple[CounterIndex, ...]:
         """The counters that some request makes the device consume (KEP-5941)."""
         device_key = self._problem.eligibility.device_key(device)
         if device_key not in self._by_request:
-            counters: dict[int, None] = {}
+            counters: dict[CounterIndex, None] = {}
             for alternative in self._representatives.values():
                 charge = self._problem.eligibility.charge(alternative, device)
                 if charge is not None:
@@ -159,11 +162,11 @@ class NodeComponents:
 
     def _component(self, members: Sequence[DeviceIndex]) -> NodeComponent:
         devices = self._problem.devices
-        counters: dict[int, None] = {}
+        counters: dict[CounterIndex, None] = {}
         for device in members:
             counters.update(dict.fromkeys(self._counters(device)))
         # Counters by their order in the component, so that names do not matter.
-        local_numbers = {
+        local_numbers: dict[tuple[str, int], int] = {
             ("counter", counter): number
             for number, counter in enumerate(counters)
         }

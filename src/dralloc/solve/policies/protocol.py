@@ -189,9 +189,9 @@ class OfferedNode:
         problem, ledger = self._problem, self._ledger
         groups = {device.group for device in self._devices if device.consumes}
         for group in groups:
-            for number in problem.counters_of.get(group, ()):
-                if problem.counters[number].id.counter == name:
-                    yield problem.counters[number].total, ledger.free[number]
+            for counter in problem.counters_of.get(group, ()):
+                if problem.counters[counter].id.counter == name:
+                    yield problem.counters[counter].total, ledger.free[counter]
         for number in problem.nodes[self.number].devices():
             device = problem.devices[number]
             published = (

@@ -22,10 +22,12 @@ from dralloc.problem import (
     Claim,
     Constraint,
     ConstraintKind,
+    CounterIndex,
     DeviceIndex,
     NodeIndex,
     Problem,
     Scalar,
+    numbered,
 )
 from dralloc.problem.indices import grouped
 from dralloc.problem.ledger import Ledger
@@ -302,7 +304,7 @@ class NodeDevices:
         )
         self._counters_of = grouped(
             (counter.id[:-1], number)
-            for number, counter in enumerate(problem.counters)
+            for number, counter in numbered(problem.counters)
         )
         self._shares: Tally[int] = Tally()
         self.cell_of = _cell_numbers(problem, search)
@@ -662,7 +664,7 @@ class NodeDevices:
             return amounts, fixed
         return amounts, []
 
-    def _counter_row(self, cell: Cell, counter: int) -> PackedRow:
+    def _counter_row(self, cell: Cell, counter: CounterIndex) -> PackedRow:
         return cell.row(("counter", counter), max(0, self._base.free[counter]))
 
     def way(self, wish: DeviceWish, node: NodeIndex, grants: Found) -> Way:

@@ -25,7 +25,14 @@ from networkx.utils import UnionFind
 
 from dralloc.objects.choices import MAX_SEED, Backend, Options
 from dralloc.objects.limits import without_garbage_collection
-from dralloc.problem import Demand, NodeIndex, Problem, indices, numbered
+from dralloc.problem import (
+    CounterIndex,
+    Demand,
+    NodeIndex,
+    Problem,
+    indices,
+    numbered,
+)
 from dralloc.problem.indices import grouped
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.node_claims import resource_of
@@ -182,7 +189,7 @@ class _PartTask:
     """
 
     excerpt: Excerpt
-    counters: Sequence[int]
+    counters: Sequence[CounterIndex]
     eligibility: Parcel[Eligibility]
     present: Sequence[Placement]
     seed: int

@@ -36,6 +36,7 @@ from typing import NamedTuple, assert_never
 
 from dralloc.problem import (
     ConstraintKind,
+    CounterIndex,
     DeviceIndex,
     NodeIndex,
     Problem,
@@ -105,7 +106,7 @@ def _units(
 ) -> DisjointSets[DeviceIndex]:
     """Unite the usable devices that draw on a common counter."""
     sets = DisjointSets(indices(problem.devices))
-    root_of_counter: dict[int, DeviceIndex] = {}
+    root_of_counter: dict[CounterIndex, DeviceIndex] = {}
     for device in stop.hundreds(usable.order):
         root = device
         consumed = (counter for counter, _ in problem.devices[device].consumes)
@@ -376,14 +377,14 @@ class BinClassifier:
     def _view(self, unit: Sequence[DeviceIndex]) -> UnitView:
         """Return the unit in numbers of its own, with the smallest amounts that mean the same."""
         consumed, charged_steps = self._draws(unit)
-        free: dict[int, int] = {}
+        free: dict[CounterIndex, int] = {}
         for counter in dict.fromkeys((*consumed, *charged_steps)):
             available = self.free[counter]
             # Without charges by request, a counter that all devices together cannot use up is none.
             if counter in charged_steps or sum(consumed[counter]) > available:
                 free[counter] = available
         # What a use charges is known by profile: only what is left is rounded, and nothing divided.
-        divisors: dict[int, int] = {}
+        divisors: dict[CounterIndex, int] = {}
         rounded_free: list[int] = []
         for counter, available in free.items():
             if counter in charged_steps:
@@ -403,10 +404,10 @@ class BinClassifier:
 
     def _draws(
         self, unit: Sequence[DeviceIndex]
-    ) -> tuple[dict[int, list[int]], dict[int, int]]:
+    ) -> tuple[dict[CounterIndex, list[int]], dict[CounterIndex, int]]:
         """Return by counter what first uses of devices consume, and of which amount charges are multiples."""
-        consumed: dict[int, list[int]] = defaultdict(list)
-        charged_steps: dict[int, int] = {}
+        consumed: dict[CounterIndex, list[int]] = defaultdict(list)
+        charged_steps: dict[CounterIndex, int] = {}
         for device in unit:
             view = self.problem.devices[device]
             if view.slot not in self.problem.usage.shares:
@@ -426,8 +427,8 @@ class BinClassifier:
     def _device(
         self,
         device: DeviceIndex,
-        numbers: Mapping[int, int],
-        divisors: Mapping[int, int],
+        numbers: Mapping[CounterIndex, int],
+        divisors: Mapping[CounterIndex, int],
     ) -> DeviceView:
         view = self.problem.devices[device]
         profile = self.usable.profile_of[device]

@@ -16,6 +16,7 @@ from dralloc.problem import (
     AlternativeIndex,
     Charge,
     ConstraintKind,
+    CounterIndex,
     DeviceIndex,
     NodeIndex,
     Problem,
@@ -290,7 +291,7 @@ class DemandClasses:
 
 _NOTHING = Charge()
 
-_Numbered = tuple[int, tuple[int, ...]]
+_Numbered = tuple[int, tuple[CounterIndex, ...]]
 """The number of a profile, and the counters that a device charges by it."""
 
 _NONE: Final[_Numbered] = (-1, ())
@@ -325,7 +326,7 @@ class UsableDevices:
 
     profiles: Listed[Profile] = field(default_factory=Listed)
     profile_of: list[int] = field(default_factory=list)
-    charged: list[tuple[int, ...]] = field(default_factory=list)
+    charged: list[tuple[CounterIndex, ...]] = field(default_factory=list)
     nodes_of: list[tuple[NodeIndex, ...]] = field(default_factory=list)
     order: list[DeviceIndex] = field(default_factory=list)
     failures: dict[str, AllocationError] = field(default_factory=dict)
@@ -463,7 +464,7 @@ class _UsabilityCheck:
 
     def _number(self, offers: Iterable[tuple[int, Charge]]) -> _Numbered:
         """The number of a profile, of whichever counters, and these in the order in which it charges them."""
-        places: dict[int, int] = {}
+        places: dict[CounterIndex, CounterIndex] = {}
         profile = tuple(
             [(type_, _with_places(charge, places)) for type_, charge in offers]
         )
@@ -508,11 +509,13 @@ class _UsabilityCheck:
         return self._number(offers)
 
 
-def _named(profile: Profile, charged: Sequence[int]) -> Profile:
+def _named(profile: Profile, charged: Sequence[CounterIndex]) -> Profile:
     """The profile with the counters themselves."""
     if not charged:
         return profile
-    counter_at = dict(enumerate(charged))
+    counter_at = {
+        CounterIndex(place): counter for place, counter in enumerate(charged)
+    }
     named = []
     for type_, charge in profile:
         counters = renumbered(charge.counters, counter_at)
@@ -520,13 +523,16 @@ def _named(profile: Profile, charged: Sequence[int]) -> Profile:
     return tuple(named)
 
 
-def _with_places(charge: Charge, places: dict[int, int]) -> Charge:
+def _with_places(
+    charge: Charge, places: dict[CounterIndex, CounterIndex]
+) -> Charge:
     """The charge with the places of its counters, where new ones come last."""
     if not charge.counters:
         return charge
     counters = []
     for counter, amount in charge.counters:
-        counters.append((places.setdefault(counter, len(places)), amount))
+        place = places.setdefault(counter, CounterIndex(len(places)))
+        counters.append((place, amount))
     return replace(charge, counters=tuple(counters))
 
 

@@ -20,6 +20,7 @@ from typing import Final, NamedTuple, cast
 
 from dralloc.problem import (
     Charge,
+    CounterIndex,
     Device,
     DeviceIndex,
     NodeIndex,
@@ -416,7 +417,7 @@ class _OfferReader:
         kind = offer.offered.number, offer.values, view.consumes
         return self._row(("devices", node, *kind), node, role, offer.number)
 
-    def _counter_row(self, node: NodeIndex, counter: int) -> int:
+    def _counter_row(self, node: NodeIndex, counter: CounterIndex) -> int:
         free = max(0, self.ledger.free[counter])
         return self._row(("counter", counter), node, self._role(counter), free)
 
@@ -439,7 +440,7 @@ class _OfferReader:
             self.rows[number] = self.rows[number]._replace(node=None, role=key)
         return number
 
-    def _role(self, counter: int) -> Hashable:
+    def _role(self, counter: CounterIndex) -> Hashable:
         """Counters are alike if as much is left in all of their set."""
         counter_id = self.problem.counters[counter].id
         return "counter", self._states[counter_id[:3]], counter_id.counter
