@@ -17,7 +17,7 @@ from enum import StrEnum
 from io import BytesIO
 from pathlib import Path
 from time import sleep
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -616,7 +616,7 @@ def _release_all(
     from dralloc.live.batch import release_all
     from dralloc.live.batch.queue import runs_of
 
-    if not leader.renew():
+    if not leader.renew() and _is_there(objects, leader.key):
         raise DrallocError(
             f"--release-all: a replica holds the Lease {leader.key}: end all of them first"
         )
@@ -627,6 +627,21 @@ def _release_all(
     session.tell(
         f"released {count.pods} pods, lifted {count.fences} parts of fences"
     )
+
+
+_NOT_FOUND: Final = 404
+
+
+def _is_there(objects: LiveObjects, lease: ClaimKey) -> bool:
+    """Return whether a Lease is there: with its namespace it may be gone, and held by nobody."""
+    from dralloc.live.batch import LEASES
+    from dralloc.live.snapshot import Refused
+
+    try:
+        objects.get(LEASES, lease)
+    except Refused as refusal:
+        return refusal.status != _NOT_FOUND
+    return True
 
 
 def _log(session: Session, level: str, line: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from typer.testing import CliRunner, Result
@@ -11,10 +12,12 @@ from dralloc.cli.console import Exit
 from dralloc.live.apply import TaintRuleFence
 from dralloc.live.apply.fence import run_of
 from dralloc.live.batch.queue import CONDITION
+from dralloc.live.snapshot import Refused
 from live.apply.runs import gated
 from live.batch.queues import Clock, crowd, queue, waiting
 from simulated import Simulated
 from simulated_http import serving
+from wire import Json
 
 
 def release_all(server: Simulated, tmp_path: Path) -> Result:
@@ -69,3 +72,28 @@ def test_nothing_is_released_while_a_replica_works(tmp_path: Path) -> None:
         in result.stderr
     )
     assert waiting(server) == ["p0", "p1"]
+
+
+class WithoutNamespace(Simulated):
+    """A server from which the namespace of the queue was deleted."""
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Json | None = None,
+    ) -> Json:
+        if "/namespaces/system/" in path:
+            raise Refused(404, 'namespaces "system" not found')
+        return super().send(method, path, query, body)
+
+
+def test_everything_is_released_after_the_queue_was_deleted(
+    tmp_path: Path,
+) -> None:
+    server = WithoutNamespace()
+    server.add(*crowd(2))
+    result = release_all(server, tmp_path)
+    assert result.exit_code == Exit.DONE, result.output
+    assert waiting(server) == []

@@ -65,20 +65,45 @@ def test_the_deployment_runs_as_that_account(root: Path) -> None:
     assert spec["containers"][0]["args"][0] == "batch"
 
 
-def test_the_alerts_of_the_operators_page_name_metrics_that_there_are(
-    root: Path,
-) -> None:
+def alerts(root: Path) -> list[str]:
+    """The expressions of the operators' page."""
     page = (root / "docs" / "how-to" / "operate.md").read_text()
     text = page.partition("```yaml\n")[2].partition("```")[0]
     (group,) = yaml.safe_load(text)["groups"]
+    return [str(alert["expr"]) for alert in group["rules"]]
+
+
+def test_the_alerts_of_the_operators_page_name_metrics_that_there_are(
+    root: Path,
+) -> None:
     served = {
         line.partition("{")[0].partition(" ")[0]
         for line in Figures().text().decode().splitlines()
     }
     named = {
         name
-        for alert in group["rules"]
-        for name in re.findall(r"dralloc_\w+", alert["expr"])
+        for expression in alerts(root)
+        for name in re.findall(r"dralloc_\w+", expression)
     }
     assert len(named) >= 5
     assert named <= served
+
+
+def test_alerts_are_about_all_replicas_together(root: Path) -> None:
+    """Sides of ``and`` with different labels never meet, and what nobody exports has no value but ``absent``."""
+    for expression in alerts(root):
+        for side in re.split(r" (?:and|or) ", expression):
+            assert side.startswith(("sum(", "max(", "absent(")), side
+    assert any("absent(dralloc_leader)" in one for one in alerts(root))
+
+
+def test_results_that_alerts_ask_for_are_there(root: Path) -> None:
+    served = Figures().text().decode()
+    labelled = [
+        one
+        for expression in alerts(root)
+        for one in re.findall(r"dralloc_\w+\{[^}]*\}", expression)
+    ]
+    assert len(labelled) == 2
+    for one in labelled:
+        assert f"{one} 0.0" in served
