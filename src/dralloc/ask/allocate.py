@@ -7,7 +7,7 @@ promises it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from os import PathLike
@@ -44,6 +44,7 @@ from dralloc.solve.scheduler import Profile, Release, read_profiles, schedule
 from dralloc.solve.work import phase
 
 __all__ = [
+    "Answers",
     "allocate",
     "check_bindings",
     "check_newcomers",
@@ -239,20 +240,8 @@ def allocate(
     >>> dralloc.allocate(cluster, goal="fewest-nodes", time_limit=60)
     <Plan: optimal: 2 of 2 placed, proven optimal>
     """
-    choices, way = Choices.of(choices, words), way_of(mode)
-    answers = _Runs(
-        cluster, choices, {way if isinstance(way, Mode) else Mode.FIRST_FIT}
-    )
-    match way:
-        case Mode.SCHEDULER:
-            return answers.plan(way, answers.scheduled(choices.seed))
-        case Mode.FIRST_FIT:
-            return answers.by_first_fit()
-        case Mode.OPTIMAL:
-            return answers.plan(
-                way, answers.compiled.of_devices(answers.optimum(progress))
-            )
-    return answers.plan(policy_name(way), answers.by_policy(way))
+    way = way_of(mode)
+    return Answers(cluster, Choices.of(choices, words), [way]).by(way, progress)
 
 
 @spelled_out(ChoiceWords)
@@ -284,11 +273,7 @@ def compare(
     <Comparison: 2 claims: best-fit places 1, the optimum 2 (proven optimal)>
     """
     ways, choices = _compared(modes), Choices.of(choices, words)
-    rules = {
-        way if isinstance(way, Mode) else Mode.FIRST_FIT
-        for way in ways.values()
-    }
-    answers = _Runs(cluster, choices, rules)
+    answers = Answers(cluster, choices, ways.values())
     scheduler_seeds: Sequence[int] = ()
     if Mode.SCHEDULER in ways:
         scheduler_seeds = range(choices.seed, choices.seed + seeds)
@@ -388,11 +373,20 @@ def export_model(
     export(compiled.whole, Path(path), strict_cel=options.strict_cel)
 
 
-class _Runs:
-    """The answers to one cluster, each checked, with the seconds that they take."""
+class Answers:
+    """The answers to one cluster, each checked, with the seconds that they take.
+
+    Parameters
+    ----------
+    ways
+        What is going to be asked for.
+    """
 
     def __init__(
-        self, cluster: Cluster, choices: Choices, modes: Set[Mode]
+        self,
+        cluster: Cluster,
+        choices: Choices,
+        ways: Iterable[Mode | str | Policy],
     ) -> None:
         config = choices.scheduler_config
         self.profiles = (
@@ -401,14 +395,35 @@ class _Runs:
         self.release = Release.of(choices.kubernetes)
         self.choices = choices
         self.timings: dict[str, float] = {}
+        rules = {
+            way if isinstance(way, Mode) else Mode.FIRST_FIT for way in ways
+        }
         with phase(self.timings, "compile"):
-            self.compiled = compile_cluster(cluster, choices, modes=modes)
+            self.compiled = compile_cluster(cluster, choices, modes=rules)
             self.problem = self.compiled.whole
 
+    def by(
+        self,
+        way: Mode | str | Policy,
+        progress: OnProgress | None = None,
+    ) -> Plan:
+        """Return the answer of a mode, or of a policy."""
+        match way:
+            case Mode.SCHEDULER:
+                return self.plan(way, self.scheduled(self.choices.seed))
+            case Mode.FIRST_FIT:
+                return self.by_first_fit()
+            case Mode.OPTIMAL:
+                optimum = self.compiled.of_devices(self.optimum(progress))
+                return self.plan(way, optimum)
+        return self.plan(policy_name(way), self.by_policy(way))
+
     def plan(self, mode: Mode | str, solution: Solution) -> Plan:
+        """Return a solution as users hold it."""
         return Plan(mode, self.compiled, solution, self.timings)
 
     def by_first_fit(self) -> Plan:
+        """Return the answer of first fit."""
         return self.plan(
             Mode.FIRST_FIT, self.compiled.of_devices(self.first_fit)
         )
@@ -420,6 +435,7 @@ class _Runs:
 
     @cached_property
     def first_fit(self) -> Solution:
+        """The answer of first fit to the whole problem."""
         with phase(self.timings, "first fit"):
             solution = first_fit(self.problem, pruning=self.choices.pruning)
         return self._check(replace(self.problem, budgets=()), solution)
@@ -442,6 +458,7 @@ class _Runs:
         )
 
     def scheduled(self, seed: int) -> Solution:
+        """Return what kube-scheduler does, as an answer to the problem of devices."""
         with phase(self.timings, "scheduler"):
             solution = schedule(
                 self.compiled, self.profiles, seed, self.release
@@ -471,7 +488,7 @@ class _Runs:
                 return self.compiled.of_whole(self.scheduled(self.choices.seed))
 
     def optimum(self, progress: OnProgress | None) -> Solution:
-        """Return the optimum, for which the search starts from the best of the other answers."""
+        """Return the optimum of the whole problem, for which the search starts from the best of the other answers."""
         by_first_fit, keep = self.first_fit, self._kept()
         weighted = self.compiled.keeping(keep) if keep else self.compiled
         problem, worth = weighted.whole, weighted.worth

@@ -331,7 +331,7 @@ def study_command(  # noqa: PLR0913 - one parameter per option
         str,
         typer.Option(
             metavar="A,B",
-            help="What to compare: optimal, and policies; another name lists them all.",
+            help="What to compare: scheduler, optimal, and policies; another name lists them all.",
         ),
     ] = ",".join(_MODES),
     demand: Annotated[

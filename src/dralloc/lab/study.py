@@ -10,6 +10,7 @@ import hashlib
 import inspect
 import marshal
 import os
+from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache, partial
@@ -18,17 +19,43 @@ from math import isfinite
 from pathlib import Path
 from random import Random
 from types import ModuleType, TracebackType, UnionType
-from typing import IO, TYPE_CHECKING, Any, Final, Self, Unpack
+from typing import (
+    IO,
+    TYPE_CHECKING,
+    Any,
+    Final,
+    NamedTuple,
+    Self,
+    TypeVar,
+    Unpack,
+)
 
 import orjson
 
-from dralloc.check import check
-from dralloc.compile.compiler import compile_cluster
-from dralloc.objects.api import ApiObject, to_wire
+from dralloc.ask.allocate import Answers
+from dralloc.ask.scenario import Scenario as Changed
+from dralloc.compile.compiler import CompiledCluster, compile_cluster
+from dralloc.objects.api import (
+    ApiObject,
+    CompositePodGroup,
+    ObjectMeta,
+    Pod,
+    PodGroup,
+    ResourceClaim,
+    to_wire,
+)
+from dralloc.objects.api.base import changed
+from dralloc.objects.api.workloads import (
+    CompositePodGroupSpec,
+    PodGroupSpec,
+    PodSchedulingGroup,
+    PodStatus,
+)
 from dralloc.objects.choices import (
     Backend,
     Choices,
     ChoiceWords,
+    Mode,
     Options,
     spelled_out,
 )
@@ -37,13 +64,9 @@ from dralloc.objects.errors import ChoiceError, DrallocError
 from dralloc.objects.limits import LIMITS, Limits
 from dralloc.objects.load import STDIN, load, load_objects
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Demand, ParentGroup, Problem
-from dralloc.problem.solution import Solution
-from dralloc.show.metrics import measure
-from dralloc.solve.first_fit import first_fit
-from dralloc.solve.optimum import solve
-from dralloc.solve.policies import POLICIES, Policy, place, policy_name
-from dralloc.solve.work import phase, run_all
+from dralloc.problem import Demand
+from dralloc.solve.policies import POLICIES, Policy, policy_name, way_of
+from dralloc.solve.work import run_all
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -52,25 +75,31 @@ __all__ = ["MODES", "Given", "Trial", "identity_of", "scaled", "study"]
 
 # ----------------------------------------------------------------------------
 # More or less of what is to be placed: the same pods, fewer of them, or some of them
-# twice.
+# twice. That is done to the objects, so that every mode is asked about the same.
 
-_Groups = dict[tuple[ParentGroup, int], ParentGroup]
+S = TypeVar("S", PodGroupSpec, CompositePodGroupSpec)
 
 
 def scaled(
-    problem: Problem, demand: float, seed: int, most: int = LIMITS.pods
-) -> Problem:
-    """Return the problem with so many times as many demands.
+    cluster: Cluster,
+    demand: float,
+    seed: int,
+    choices: Choices | None = None,
+    most: int = LIMITS.pods,
+) -> Cluster:
+    """Return the cluster with so many times as many demands: pods that wait for devices, and claims of their own.
 
     Below 1 some are left out, above 1 all are there and copies of some come after them: as many of each as of any
     other, up to one. Which ones is drawn by the seed; the order stays. A gang is left out or copied as a whole, so that
-    the number is met up to the size of a gang. Copies have claims of their own; those that several demands use are
-    copied once for all of them.
+    the number is met up to the size of a gang. Copies have claims and groups of their own; claims that several pods use
+    are copied once for all of them.
 
     Parameters
     ----------
     demand
         How many times as many, not below 0; rounded to whole demands.
+    choices
+        Say what is to be placed, and what is a gang.
     most
         How many demands may come out, if there are not that many already.
 
@@ -79,26 +108,26 @@ def scaled(
     DrallocError
         More would come out.
     """
-    count = demand * len(problem.demands)
-    if count > max(most, len(problem.demands)):
+    if demand == 1:
+        return cluster
+    choices = choices or Choices()
+    cluster = cluster.including(choices.include)
+    compiled = compile_cluster(cluster, choices)
+    demands = compiled.problem.demands
+    count = demand * len(demands)
+    if count > max(most, len(demands)):
         limit = f"more than {most}; --limit pods=AMOUNT allows more"
         raise DrallocError(
-            f"demand: {demand} times {len(problem.demands)} pods and claims are {limit}"
+            f"demand: {demand} times {len(demands)} pods and claims are {limit}"
         )
-    full_rounds, part = divmod(round(count), max(len(problem.demands), 1))
-    rounds: list[Sequence[int]] = [range(len(problem.demands))] * full_rounds
-    if part:
-        rounds.append(_drawn(problem.demands, part, Random(f"{seed}")))
-    groups: _Groups = {}
-    drawn = (
-        (turn, problem.demands[number])
-        for turn, numbers in enumerate(rounds)
-        for number in numbers
-    )
-    return replace(
-        problem,
-        demands=tuple(_copy(demand, turn, groups) for turn, demand in drawn),
-    )
+    full_rounds, part = divmod(round(count), max(len(demands), 1))
+    drawn = _drawn(demands, part, Random(f"{seed}")) if part else ()
+    rounds = [*[range(len(demands))] * full_rounds, drawn]
+    waiting = [_Waiting.of(compiled, demands, numbers) for numbers in rounds]
+    result = _only(cluster, compiled, waiting[0])
+    for turn, copied in enumerate(waiting[1:], 1):
+        result = _with_copies(result, cluster, copied, turn, choices.gang)
+    return result
 
 
 def _drawn(
@@ -117,37 +146,192 @@ def _drawn(
     return sorted(chosen)
 
 
-def _copy(demand: Demand, turn: int, groups: _Groups) -> Demand:
-    """Return the demand itself at turn 0, afterwards one that asks for the same under other names."""
-    if not turn:
-        return demand
+class _Waiting(NamedTuple):
+    """Some demands: pods, and claims that no pod uses."""
+
+    pods: frozenset[ClaimKey]
+    claims: frozenset[ClaimKey]
+
+    @classmethod
+    def of(
+        cls,
+        compiled: CompiledCluster,
+        demands: Sequence[Demand],
+        numbers: Iterable[int],
+    ) -> _Waiting:
+        pods: set[ClaimKey] = set()
+        claims: set[ClaimKey] = set()
+        for number in numbers:
+            demand = demands[number]
+            (claims if compiled.is_claim(demand) else pods).add(demand.key)
+        return cls(frozenset(pods), frozenset(claims))
+
+
+def _only(
+    cluster: Cluster, compiled: CompiledCluster, remaining: _Waiting
+) -> Cluster:
+    """Return the cluster without all other demands, and without the claims that nobody else uses."""
+    demands = compiled.problem.demands
+    every = _Waiting.of(compiled, demands, range(len(demands)))
+    omitted = every.pods - remaining.pods
+    if not omitted and every == remaining:
+        return cluster
+    pods = tuple(pod for pod in cluster.pods if pod.key not in omitted)
+    unused = set(every.claims - remaining.claims)
+    for key in omitted:
+        unused.update(cluster.claims_of_pods[key])
+    for pod in pods:
+        unused.difference_update(cluster.pod_claims(pod))
+    claims = tuple(
+        claim
+        for claim in cluster.claims
+        if claim.is_allocated or claim.key not in unused
+    )
+    return replace(cluster, pods=pods, claims=claims)
+
+
+def _with_copies(
+    cluster: Cluster,
+    given: Cluster,
+    waiting: _Waiting,
+    turn: int,
+    gang_label: str,
+) -> Cluster:
+    """Return a cluster with one more of each of these pods and claims of the cluster that was given."""
+    groups = {given.pods_by_key[key].pod_group for key in waiting.pods}
+    # Members that ask for no device count for their group, too.
+    pods = [
+        pod
+        for pod in given.pods
+        if pod.key in waiting.pods
+        or (
+            pod.pod_group is not None
+            and pod.pod_group in groups
+            and not pod.spec.node_name
+        )
+    ]
+    used = set(waiting.claims)
+    for pod in pods:
+        used.update(given.pod_claims(pod))
+    claims: dict[ClaimKey, ResourceClaim] = {}
+    for claim in given.claims:
+        if claim.key in used and not claim.is_allocated:
+            metadata = _renamed(claim.metadata, turn)
+            claims[claim.key] = changed(claim, metadata=metadata)
+    keys = {key: claim.key for key, claim in claims.items()}
+    copies = [
+        (
+            _copied_pod(pod, turn, gang_label),
+            [keys.get(key, key) for key in given.pod_claims(pod)],
+        )
+        for pod in pods
+    ]
+    more = Changed(cluster).with_pods(copies, claims.values()).cluster
+    members = Tally(pod.pod_group for pod in pods if pod.pod_group)
+    pod_groups = {
+        key: _copied_group(given.pod_groups[key], size, turn)
+        for key, size in members.items()
+        if key in given.pod_groups
+    }
+    group_claims: dict[tuple[ClaimKey, ClaimKey], PodGroup] = {}
+    for (pod_key, key), group in given.group_claims.items():
+        if key in keys and group.key in pod_groups:
+            user = _renamed_key(pod_key, turn), keys[key]
+            group_claims[user] = pod_groups[group.key]
     return replace(
-        demand,
-        key=_renamed(demand.key, turn),
-        claims=tuple(
-            replace(claim, key=_renamed(claim.key, turn))
-            for claim in demand.claims
-        ),
-        gang=demand.gang and f"{demand.gang}+{turn}",
-        parent=demand.parent and _renamed_group(demand.parent, turn, groups),
+        more,
+        made=more.made | {keys[key] for key in given.made & keys.keys()},
+        pod_groups={**more.pod_groups, **_by_key(pod_groups.values())},
+        composite_pod_groups={
+            **more.composite_pod_groups,
+            **_by_key(_copied_parents(given, pod_groups, turn)),
+        },
+        group_claims={**more.group_claims, **group_claims},
     )
 
 
-def _renamed_group(
-    group: ParentGroup, turn: int, groups: _Groups
-) -> ParentGroup:
-    """Return one copy of the group for each turn."""
-    if (group, turn) not in groups:
-        groups[group, turn] = replace(
-            group,
-            name=f"{group.name}+{turn}",
-            settled=frozenset(f"{name}+{turn}" for name in group.settled),
-            parent=group.parent and _renamed_group(group.parent, turn, groups),
+def _copied_pod(pod: Pod, turn: int, gang_label: str) -> Pod:
+    """Return a pod that asks for the same under another name, in groups of their own."""
+    metadata, spec = _renamed(pod.metadata, turn), pod.spec
+    if gang_label in metadata.labels:
+        gang = f"{metadata.labels[gang_label]}+{turn}"
+        metadata = changed(
+            metadata, labels={**metadata.labels, gang_label: gang}
         )
-    return groups[group, turn]
+    if pod.pod_group:
+        name = _renamed_key(pod.pod_group, turn).name
+        group = PodSchedulingGroup(pod_group_name=name)
+        spec = changed(spec, scheduling_group=group)
+    if spec.workload_ref:
+        replica = f"{spec.workload_ref.pod_group_replica_key}+{turn}"
+        spec = changed(
+            spec,
+            workload_ref=changed(
+                spec.workload_ref, pod_group_replica_key=replica
+            ),
+        )
+    return changed(pod, metadata=metadata, spec=spec, status=PodStatus())
 
 
-def _renamed(key: ClaimKey, turn: int) -> ClaimKey:
+def _copied_group(group: PodGroup, size: int, turn: int) -> PodGroup:
+    """Return a copy of a group with so many pods. None of them runs, so that it needs no more pods than it has."""
+    policy = group.spec.scheduling_policy
+    if policy.gang:
+        least = min(policy.gang.min_count, size)
+        policy = changed(policy, gang=changed(policy.gang, min_count=least))
+    spec = changed(group.spec, scheduling_policy=policy)
+    return changed(
+        group,
+        metadata=_renamed(group.metadata, turn),
+        spec=_below_copy(spec, turn),
+    )
+
+
+def _copied_parents(
+    cluster: Cluster, groups: Iterable[ClaimKey], turn: int
+) -> Iterator[CompositePodGroup]:
+    """Yield copies of all groups of groups above these groups."""
+    above = cluster.composite_pod_groups
+    keys = {
+        ClaimKey(group.key.namespace, name)
+        for group in map(cluster.pod_groups.__getitem__, groups)
+        if (name := group.spec.parent_composite_pod_group_name)
+    }
+    done: set[ClaimKey] = set()
+    while keys := (keys & above.keys()) - done:
+        done |= keys
+        for key in sorted(keys):
+            metadata = _renamed(above[key].metadata, turn)
+            spec = _below_copy(above[key].spec, turn)
+            yield changed(above[key], metadata=metadata, spec=spec)
+        keys = {
+            ClaimKey(key.namespace, name)
+            for key in keys
+            if (name := above[key].spec.parent_composite_pod_group_name)
+        }
+
+
+def _below_copy(spec: S, turn: int) -> S:
+    """Return what a group wants, below a copy of the group that it is in."""
+    parent = spec.parent_composite_pod_group_name
+    if parent is None:
+        return spec
+    return changed(spec, parent_composite_pod_group_name=f"{parent}+{turn}")
+
+
+G = TypeVar("G", PodGroup, CompositePodGroup)
+
+
+def _by_key(groups: Iterable[G]) -> dict[ClaimKey, G]:
+    return {group.key: group for group in groups}
+
+
+def _renamed(metadata: ObjectMeta, turn: int) -> ObjectMeta:
+    """Return what an object says of itself under another name, which no object can have."""
+    return changed(metadata, name=f"{metadata.name}+{turn}", uid="")
+
+
+def _renamed_key(key: ClaimKey, turn: int) -> ClaimKey:
     return ClaimKey(key.namespace, f"{key.name}+{turn}")
 
 
@@ -195,21 +379,15 @@ class Files:
         """The content of the files."""
         return _digest_of(load_objects(*self.paths, limits=self.limits))
 
-    def problem(self, seed: int, demand: float, choices: Choices) -> Problem:
-        """Return what the files ask for, scaled."""
-        return scaled(
-            _compiled(self.paths, self.limits, choices),
-            demand,
-            seed,
-            self.limits.pods,
-        )
+    def at(self, seed: int, demand: float, choices: Choices) -> Cluster:
+        """Return the cluster of the files, scaled."""
+        cluster = _read(self.paths, self.limits)
+        return scaled(cluster, demand, seed, choices, self.limits.pods)
 
 
 @lru_cache(maxsize=1)
-def _compiled(
-    paths: tuple[str, ...], limits: Limits, choices: Choices
-) -> Problem:
-    return compile_cluster(load(*paths, limits=limits), choices).problem
+def _read(paths: tuple[str, ...], limits: Limits) -> Cluster:
+    return load(*paths, limits=limits)
 
 
 @dataclass(frozen=True)
@@ -246,14 +424,9 @@ class Given:
             chain(map(to_wire, objects), map(list, sorted(held.abandoned)))
         )
 
-    def problem(self, seed: int, demand: float, choices: Choices) -> Problem:
-        """Return what the cluster asks for, scaled."""
-        return scaled(
-            compile_cluster(self.cluster, choices).problem,
-            demand,
-            seed,
-            self.limits.pods,
-        )
+    def at(self, seed: int, demand: float, choices: Choices) -> Cluster:
+        """Return the cluster, scaled."""
+        return scaled(self.cluster, demand, seed, choices, self.limits.pods)
 
 
 @dataclass(frozen=True)
@@ -267,13 +440,13 @@ class Made:
         """The generator's name, source and bound arguments. What it calls is not looked at."""
         return identity_of(self.make)
 
-    def problem(self, seed: int, demand: float, choices: Choices) -> Problem:
+    def at(self, seed: int, demand: float, _: Choices) -> Cluster:
         """Return what is made for the seed and the demand."""
-        return compile_cluster(self.make(seed, demand), choices).problem
+        return self.make(seed, demand)
 
 
 Scenario = Files | Given | Made
-"""Gives the problem for a seed and a demand. Scenarios with equal content have the same identity."""
+"""Gives the cluster for a seed and a demand. Scenarios with equal content have the same identity."""
 
 
 def identity_of(made_by_user: Any) -> str:
@@ -320,10 +493,8 @@ def _digest_of(objects: Iterable[Any]) -> str:
 # ----------------------------------------------------------------------------
 # One point of a study: a problem answered in some modes, as rows of plain data.
 
-OPTIMAL: Final = "optimal"
-
-MODES: Final = (*POLICIES, OPTIMAL)
-"""All modes with a name: the policies and the optimum."""
+MODES: Final = (*POLICIES, Mode.SCHEDULER.value, Mode.OPTIMAL.value)
+"""All modes with a name: the policies, kube-scheduler and the optimum."""
 
 Row = dict[str, Any]
 
@@ -362,45 +533,43 @@ class Trial:
 
     def run(self) -> list[Row]:
         """Answer in every mode; the checker has accepted the answers."""
-        shared: dict[str, float] = {}
-        with phase(shared, "compile"):
-            problem = self.scenario.problem(
-                self.seed, self.demand, self.choices
-            )
-        return [self._row(problem, name, dict(shared)) for name in self.modes]
+        choices = replace(
+            self.choices, seed=self.seed, jobs=1, backend=Backend.LOKY
+        )
+        ways = {name: way_of(mode) for name, mode in self.modes.items()}
+        cluster = self.scenario.at(self.seed, self.demand, choices)
+        answers = Answers(cluster, choices, ways.values())
+        return [self._row(name, answers, way) for name, way in ways.items()]
 
     def _row(
-        self, problem: Problem, mode: str, seconds: dict[str, float]
+        self, name: str, answers: Answers, way: Mode | str | Policy
     ) -> Row:
-        with phase(seconds, "solve"):
-            answer = self._answer(problem, mode)
-        with phase(seconds, "check"):
-            check(problem, answer)
-        figures = measure(problem, answer)
-        first = answer.tiers[0] if answer.tiers else None
+        before = sum(answers.timings.values())
+        checked = answers.timings.get("check", 0.0)
+        plan = answers.by(way)
+        check = answers.timings["check"] - checked
+        solve = sum(answers.timings.values()) - before - check
+        figures = plan.metrics
+        first = plan.tiers[0] if plan.tiers else None
         return {
             "seed": self.seed,
             "demand": self.demand,
-            "mode": mode,
+            "mode": name,
             "placed": figures.placed,
-            "total": len(problem.demands),
+            "total": len(plan.compiled.problem.demands),
             "weight": figures.weight,
-            "status": answer.status.value,
+            "status": plan.status.value,
             "bound": first.bound if first else None,
-            "gap": max((tier.gap for tier in answer.tiers), default=None),
-            "seconds": seconds,
+            "gap": max((tier.gap for tier in plan.tiers), default=None),
+            "seconds": {
+                "compile": answers.timings["compile"],
+                "solve": solve,
+                "check": check,
+            },
             "utilisation": {
                 row.title: row.share for row in figures.utilisation if row.total
             },
         }
-
-    def _answer(self, problem: Problem, mode: str) -> Solution:
-        if mode != OPTIMAL:
-            return place(problem, self.modes[mode])
-        options = replace(
-            self.choices, seed=self.seed, jobs=1, backend=Backend.LOKY
-        )
-        return solve(problem, options, hint=first_fit(problem))
 
 
 # ----------------------------------------------------------------------------
@@ -503,7 +672,7 @@ OnPoint = Callable[[int, int], None]
 
 _MOST_POINTS = 100_000
 
-_FORMAT = 2
+_FORMAT = 3
 """Part of every key: rows of another form are not taken for finished."""
 
 _NO_MATTER = frozenset(
@@ -542,10 +711,11 @@ def study(  # noqa: PLR0913 - what a table has rows for, and how it is kept
         Paths as for `dralloc.load`, or a `Cluster`: then the demand is scaled (see `dralloc.lab.study`). Or a
         function that makes a cluster for a seed and a demand; other processes must be able to import it.
     seeds
-        The seeds, or how many: 0, 1, ... A seed draws what is left out or doubled, and seeds the optimum's search.
+        The seeds, or how many: 0, 1, ... A seed draws what is left out or doubled, and seeds the optimum's
+        search and what kube-scheduler leaves to chance.
     modes
-        ``optimal`` and policies: names of those that dralloc knows (`dralloc.solve.policies`), or your own
-        (`dralloc.Policy`), which other processes must be able to import. All with a name by default.
+        ``scheduler``, ``optimal`` and policies: names of those that dralloc knows (`dralloc.solve.policies`), or your
+        own (`dralloc.Policy`), which other processes must be able to import. All with a name by default.
     demand
         How many times as many demands as the scenario has; one number or several.
     store
@@ -677,15 +847,18 @@ def _keys(
         name: mode if isinstance(mode, str) else identity_of(mode)
         for name, mode in modes.items()
     }
+    config = choices.scheduler_config
+    own_choices: dict[str, object] = {
+        Mode.OPTIMAL: of_search,
+        Mode.SCHEDULER: [
+            choices.kubernetes,
+            Path(config).read_text() if config else "",
+        ],
+    }
     keys = {}
     for seed, share in points:
         for mode in modes:
-            point = [
-                seed,
-                share,
-                written[mode],
-                of_search if mode == OPTIMAL else None,
-            ]
+            point = [seed, share, written[mode], own_choices.get(mode)]
             keys[seed, share, mode] = hashlib.sha256(
                 orjson.dumps([*common, *point])
             ).hexdigest()

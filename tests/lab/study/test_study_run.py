@@ -27,6 +27,7 @@ from wire import (
     device_class,
     gpus,
     node,
+    pod,
     request,
     resource_slice,
 )
@@ -458,3 +459,69 @@ def test_pods_of_suspended_owners_are_part_of_what_a_row_is_about(
         [1],
         [3],
     ]
+
+
+def test_kube_scheduler_is_a_mode() -> None:
+    """It answers as `allocate` does, with the seed of the row; groups are copied with their members."""
+    gang = {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
+    }
+    members: list[dict[str, Any]] = []
+    for name in "ab":
+        group = {"podGroupName": "g"}
+        members += [
+            claim(name, request(count=1)),
+            pod(name, name, schedulingGroup=group),
+        ]
+    shown = cluster(
+        device_class(), node(), resource_slice(gpus(5)), gang, *members
+    )
+    table = dralloc.study(
+        shown,
+        seeds=2,
+        demand=[1.0, 2.0, 3.0],
+        modes=["scheduler", first_node, "optimal"],
+    )
+    rows = list(
+        zip(table["mode"], table["placed"], table["total"], strict=True)
+    )
+    once = [(mode, 2, 2) for mode in ("scheduler", "first_node", "optimal")]
+    twice = [(mode, 4, 4) for mode, _, _ in once]
+    # A third copy of the group does not fit as a whole.
+    thrice = [(mode, 4, 6) for mode, _, _ in once]
+    assert rows == [*once, *twice, *thrice] * 2
+
+
+def test_every_mode_minds_what_pods_take_of_nodes() -> None:
+    """A node with 2 CPUs takes two pods of 1 CPU, however many GPUs it has."""
+    small = node()
+    small["status"] = {"allocatable": {"cpu": "2", "pods": "110"}}
+    waiting = []
+    for number in range(3):
+        name = f"p{number}"
+        limits = {"requests": {"cpu": "1"}}
+        container = {"name": "c", "image": "i", "resources": limits}
+        waiting += [
+            claim(name, request()),
+            pod(name, name, containers=[container]),
+        ]
+    shown = cluster(device_class(), small, resource_slice(gpus(4)), *waiting)
+    table = dralloc.study(shown)
+    assert table["placed"].tolist() == [2] * len(MODES)
+
+
+def test_the_scheduler_is_asked_again_if_it_is_configured_otherwise(
+    tmp_path: Path,
+) -> None:
+    store = tmp_path / "rows.jsonl"
+    for version in ("1.35", "1.36", "1.36"):
+        dralloc.study(
+            gpu_cluster(),
+            modes=["scheduler"],
+            store=store,
+            kubernetes=version,
+        )
+    assert len(rows_in(store)) == 2
