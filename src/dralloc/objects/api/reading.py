@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -336,7 +336,11 @@ _OPAQUE: Final = frozenset({"parameters", "data"})
 
 def model_of(raw: Json) -> type[ApiObject] | None:
     """Return the model by which an object is read; None for one of a kind or version that is not read."""
-    kind, api_version = str(raw.get("kind")), str(raw.get("apiVersion"))
+    return _model(str(raw.get("kind")), str(raw.get("apiVersion")))
+
+
+@lru_cache
+def _model(kind: str, api_version: str) -> type[ApiObject] | None:
     group, _, version = api_version.partition("/")
     if group == _GROUP:
         return _RESOURCE_KINDS.get(kind) if version in CONVERSIONS else None
@@ -715,11 +719,9 @@ def subject(raw: Json) -> str:
 
 
 def _body(raw: Json) -> Json:
-    body = {
-        key: value
-        for key, value in raw.items()
-        if key not in ("apiVersion", "kind")
-    }
+    body = raw.copy()
+    body.pop("apiVersion", None)
+    body.pop("kind", None)
     metadata = body.get("metadata")
     if isinstance(metadata, dict) and "managedFields" in metadata:
         body["metadata"] = {
