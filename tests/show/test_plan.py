@@ -18,6 +18,8 @@ from dralloc.objects.choices import (
     PolicyName,
 )
 from dralloc.objects.cluster import Cluster
+from dralloc.objects.names import ClaimKey
+from dralloc.objects.report import Line
 from dralloc.solve.optimum import Options
 from dralloc.solve.policies import POLICIES
 from wire import (
@@ -186,3 +188,20 @@ def test_words_for_types_are_those_of_the_choices() -> None:
         == {*Mode, *POLICIES}
     )
     assert get_args(GoalName) == tuple(Goal)
+
+
+def test_what_is_not_placed_says_where_to_ask_why() -> None:
+    """The question names the first of them, as what it is, and the mode if that is not what is asked by default."""
+    first = dralloc.allocate(dralloc.example(), mode="first-fit")
+    [line] = [
+        part.text
+        for part in first.parts()
+        if isinstance(part, Line) and "explain" in part.text
+    ]
+    assert line.endswith("dralloc explain ... --claim default/large")
+    [scheduled] = dralloc.allocate(
+        dralloc.example(), mode="scheduler"
+    ).where_to_ask_why([ClaimKey("default", "any")])
+    assert scheduled.text.endswith(" --claim default/any --mode scheduler")
+    best = dralloc.allocate(dralloc.example())
+    assert not any("explain" in str(part) for part in best.parts())

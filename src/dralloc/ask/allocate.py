@@ -44,7 +44,7 @@ from dralloc.solve.scheduler import Profile, Release, read_profiles, schedule
 from dralloc.solve.work import phase
 
 __all__ = [
-    "Answers",
+    "CheckedAnswers",
     "allocate",
     "check_bindings",
     "check_newcomers",
@@ -241,7 +241,9 @@ def allocate(
     <Plan: optimal: 2 of 2 placed, proven optimal>
     """
     way = way_of(mode)
-    return Answers(cluster, Choices.of(choices, words), [way]).by(way, progress)
+    return CheckedAnswers(cluster, Choices.of(choices, words), [way]).by(
+        way, progress
+    )
 
 
 @spelled_out(ChoiceWords)
@@ -259,7 +261,7 @@ def compare(
     Parameters
     ----------
     modes
-        Two or more of what `allocate` takes, also policies, in a list or as one text with commas. Answers are held
+        Two or more of what `allocate` takes, also policies, in a list or as one text with commas. CheckedAnswers are held
         against the optimum; without it, against the last policy, or first fit.
     seeds
         Over how many seeds that is asked, from ``seed`` on.
@@ -273,7 +275,7 @@ def compare(
     <Comparison: 2 claims: best-fit places 1, the optimum 2 (proven optimal)>
     """
     ways, choices = _compared(modes), Choices.of(choices, words)
-    answers = Answers(cluster, choices, ways.values())
+    answers = CheckedAnswers(cluster, choices, ways.values())
     scheduler_seeds: Sequence[int] = ()
     if Mode.SCHEDULER in ways:
         scheduler_seeds = range(choices.seed, choices.seed + seeds)
@@ -373,7 +375,7 @@ def export_model(
     export(compiled.whole, Path(path), strict_cel=options.strict_cel)
 
 
-class Answers:
+class CheckedAnswers:
     """The answers to one cluster, each checked, with the seconds that they take.
 
     Parameters

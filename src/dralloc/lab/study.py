@@ -32,7 +32,7 @@ from typing import (
 
 import orjson
 
-from dralloc.ask.allocate import Answers
+from dralloc.ask.allocate import CheckedAnswers
 from dralloc.ask.scenario import Scenario as Changed
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.objects.api import (
@@ -123,7 +123,9 @@ def scaled(
     full_rounds, part = divmod(round(count), max(len(demands), 1))
     drawn = _drawn(demands, part, Random(f"{seed}")) if part else ()
     rounds = [*[range(len(demands))] * full_rounds, drawn]
-    waiting = [_Waiting.of(compiled, demands, numbers) for numbers in rounds]
+    waiting = [
+        DrawnDemands.of(compiled, demands, numbers) for numbers in rounds
+    ]
     result = _only(cluster, compiled, waiting[0])
     for turn, copied in enumerate(waiting[1:], 1):
         result = _with_copies(result, cluster, copied, turn, choices.gang)
@@ -146,7 +148,7 @@ def _drawn(
     return sorted(chosen)
 
 
-class _Waiting(NamedTuple):
+class DrawnDemands(NamedTuple):
     """Some demands: pods, and claims that no pod uses."""
 
     pods: frozenset[ClaimKey]
@@ -158,7 +160,7 @@ class _Waiting(NamedTuple):
         compiled: CompiledCluster,
         demands: Sequence[Demand],
         numbers: Iterable[int],
-    ) -> _Waiting:
+    ) -> DrawnDemands:
         pods: set[ClaimKey] = set()
         claims: set[ClaimKey] = set()
         for number in numbers:
@@ -168,11 +170,11 @@ class _Waiting(NamedTuple):
 
 
 def _only(
-    cluster: Cluster, compiled: CompiledCluster, remaining: _Waiting
+    cluster: Cluster, compiled: CompiledCluster, remaining: DrawnDemands
 ) -> Cluster:
     """Return the cluster without all other demands, and without the claims that nobody else uses."""
     demands = compiled.problem.demands
-    every = _Waiting.of(compiled, demands, range(len(demands)))
+    every = DrawnDemands.of(compiled, demands, range(len(demands)))
     omitted = every.pods - remaining.pods
     if not omitted and every == remaining:
         return cluster
@@ -193,7 +195,7 @@ def _only(
 def _with_copies(
     cluster: Cluster,
     given: Cluster,
-    waiting: _Waiting,
+    waiting: DrawnDemands,
     turn: int,
     gang_label: str,
 ) -> Cluster:
@@ -538,11 +540,11 @@ class Trial:
         )
         ways = {name: way_of(mode) for name, mode in self.modes.items()}
         cluster = self.scenario.at(self.seed, self.demand, choices)
-        answers = Answers(cluster, choices, ways.values())
+        answers = CheckedAnswers(cluster, choices, ways.values())
         return [self._row(name, answers, way) for name, way in ways.items()]
 
     def _row(
-        self, name: str, answers: Answers, way: Mode | str | Policy
+        self, name: str, answers: CheckedAnswers, way: Mode | str | Policy
     ) -> Row:
         before = sum(answers.timings.values())
         checked = answers.timings.get("check", 0.0)

@@ -356,6 +356,7 @@ class Comparison(Documented):
                 (WHO, "reason"),
                 list(self._losses()),
             ),
+            *self.best.where_to_ask_why(self.neither),
             unasked_table(self.best.compiled),
             unmodelled_table(self._unmodelled),
         ]

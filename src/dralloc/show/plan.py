@@ -473,6 +473,18 @@ class Plan(Documented):
             for demand in self.unplaced
         }
 
+    def where_to_ask_why(self, pending: Sequence[ClaimKey]) -> Iterator[Line]:
+        """Yield the question that says more of the first of what is pending than one line can."""
+        if not pending or not self.compiled.problem.nodes:
+            return
+        first = next(
+            demand for demand in self.demands if demand.key == pending[0]
+        )
+        option = "--claim" if self.compiled.is_claim(first) else "--pod"
+        mode = "" if self.rules is Mode.FIRST_FIT else f" --mode {self.rules}"
+        question = f"dralloc explain ... {option} {first.key}{mode}"
+        yield Line(f"\nWhy, node by node, and what would help: {question}")
+
     @property
     def status(self) -> Status:
         """The status of the answer: what is proven of it."""
@@ -687,6 +699,7 @@ class Plan(Documented):
                 [(str(key), why) for key, why in self.reasons.items()],
             )
         )
+        parts += self.where_to_ask_why([demand.key for demand in self.unplaced])
         parts.append(unasked_table(self.compiled))
         used = [
             (row.title, amount(row.used), amount(row.total), percent(row.share))
