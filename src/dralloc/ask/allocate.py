@@ -261,7 +261,7 @@ def compare(
     Parameters
     ----------
     modes
-        Two or more of what `allocate` takes, also policies, in a list or as one text with commas. CheckedAnswers are held
+        Two or more of what `allocate` takes, also policies, in a list or as one text with commas. Answers are held
         against the optimum; without it, against the last policy, or first fit.
     seeds
         Over how many seeds that is asked, from ``seed`` on.
