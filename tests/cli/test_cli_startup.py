@@ -10,6 +10,8 @@ from types import ModuleType
 import pytest
 
 import dralloc
+from dralloc.objects.errors import DrallocError
+from dralloc.solve.optimum.solvers import cp_model
 
 HEAVY = {
     "celpy",
@@ -85,3 +87,31 @@ def test_a_name_that_is_not_offered_is_none() -> None:
         AttributeError, match="module 'dralloc' has no attribute 'nonsense'"
     ):
         _ = dralloc.nonsense  # type: ignore[attr-defined]
+
+
+LIGHT = [
+    ["validate", "models/gpu-nic"],
+    ["capacity", "models/gpu-nic"],
+    ["allocate", "models/gpu-nic", "--mode", "first-fit"],
+    ["compare", "models/gpu-nic", "--modes", "first-fit,scheduler"],
+    ["explain", "models/gpu-nic"],
+]
+"""Questions that need no model."""
+
+
+@pytest.mark.parametrize("arguments", LIGHT, ids=" ".join)
+def test_without_a_model_nobody_waits_for_the_solver(
+    arguments: list[str],
+) -> None:
+    assert imported(SHOW.format(arguments=arguments)).isdisjoint(
+        {"ortools", "pandas"}
+    )
+
+
+def test_a_missing_solver_is_told_where_it_is_needed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "ortools", None)
+    deferred = type(cp_model)("ortools.sat.python.cp_model_of_nobody")
+    with pytest.raises(DrallocError, match="pip install ortools"):
+        _ = deferred.CpModel

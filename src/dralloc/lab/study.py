@@ -41,16 +41,12 @@ from dralloc.objects.api import (
     ObjectMeta,
     Pod,
     PodGroup,
+    PodSchedulingGroup,
+    PodStatus,
     ResourceClaim,
     to_wire,
 )
 from dralloc.objects.api.base import changed
-from dralloc.objects.api.workloads import (
-    CompositePodGroupSpec,
-    PodGroupSpec,
-    PodSchedulingGroup,
-    PodStatus,
-)
 from dralloc.objects.choices import (
     Backend,
     Choices,
@@ -76,8 +72,6 @@ __all__ = ["MODES", "Given", "Trial", "identity_of", "scaled", "study"]
 # ----------------------------------------------------------------------------
 # More or less of what is to be placed: the same pods, fewer of them, or some of them
 # twice. That is done to the objects, so that every mode is asked about the same.
-
-S = TypeVar("S", PodGroupSpec, CompositePodGroupSpec)
 
 
 def scaled(
@@ -277,16 +271,13 @@ def _copied_pod(pod: Pod, turn: int, gang_label: str) -> Pod:
 
 def _copied_group(group: PodGroup, size: int, turn: int) -> PodGroup:
     """Return a copy of a group with so many pods. None of them runs, so that it needs no more pods than it has."""
+    copy = _renamed_group(group, turn)
     policy = group.spec.scheduling_policy
-    if policy.gang:
-        least = min(policy.gang.min_count, size)
-        policy = changed(policy, gang=changed(policy.gang, min_count=least))
-    spec = changed(group.spec, scheduling_policy=policy)
-    return changed(
-        group,
-        metadata=_renamed(group.metadata, turn),
-        spec=_below_copy(spec, turn),
-    )
+    if policy.gang is None:
+        return copy
+    least = min(policy.gang.min_count, size)
+    policy = changed(policy, gang=changed(policy.gang, min_count=least))
+    return changed(copy, spec=changed(copy.spec, scheduling_policy=policy))
 
 
 def _copied_parents(
@@ -302,10 +293,7 @@ def _copied_parents(
     done: set[ClaimKey] = set()
     while keys := (keys & above.keys()) - done:
         done |= keys
-        for key in sorted(keys):
-            metadata = _renamed(above[key].metadata, turn)
-            spec = _below_copy(above[key].spec, turn)
-            yield changed(above[key], metadata=metadata, spec=spec)
+        yield from (_renamed_group(above[key], turn) for key in sorted(keys))
         keys = {
             ClaimKey(key.namespace, name)
             for key in keys
@@ -313,15 +301,17 @@ def _copied_parents(
         }
 
 
-def _below_copy(spec: S, turn: int) -> S:
-    """Return what a group wants, below a copy of the group that it is in."""
-    parent = spec.parent_composite_pod_group_name
-    if parent is None:
-        return spec
-    return changed(spec, parent_composite_pod_group_name=f"{parent}+{turn}")
-
-
 G = TypeVar("G", PodGroup, CompositePodGroup)
+
+
+def _renamed_group(group: G, turn: int) -> G:
+    """Return a copy of a group, which is below a copy of the group that it is in."""
+    parent = group.spec.parent_composite_pod_group_name
+    spec = changed(
+        group.spec,
+        parent_composite_pod_group_name=parent and f"{parent}+{turn}",
+    )
+    return changed(group, metadata=_renamed(group.metadata, turn), spec=spec)
 
 
 def _by_key(groups: Iterable[G]) -> dict[ClaimKey, G]:

@@ -14,8 +14,6 @@ from math import gcd, inf
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
-from ortools.sat.python import cp_model
-
 from dralloc.objects.choices import Options
 from dralloc.objects.errors import ModelError
 from dralloc.objects.save import write_text
@@ -44,6 +42,7 @@ from dralloc.solve.optimum.objective import (
 )
 from dralloc.solve.optimum.rows import fix_cost
 from dralloc.solve.optimum.search import Watch, minimise
+from dralloc.solve.optimum.solvers import cp_model
 from dralloc.solve.optimum.stopping import Stop, Stopped
 from dralloc.solve.work import phase
 

@@ -9,8 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, assert_never
 
-from ortools.sat.python import cp_model
-
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import (
     MAX_RESULTS,
@@ -39,6 +37,7 @@ from dralloc.solve.optimum.rows import (
     add_at_most,
     add_at_most_one,
 )
+from dralloc.solve.optimum.solvers import cp_model
 
 __all__ = ["add_capacity", "all_but_full", "attribute_constraints"]
 

@@ -6,8 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 
-from ortools.sat.python import cp_model
-
 from dralloc.problem.indices import grouped
 from dralloc.problem.inter_pod import (
     Affinity,
@@ -21,6 +19,7 @@ from dralloc.problem.inter_pod import (
 )
 from dralloc.solve.optimum.model import Model, equal_demands
 from dralloc.solve.optimum.rows import Literal
+from dralloc.solve.optimum.solvers import cp_model
 from dralloc.solve.optimum.stopping import Stop
 
 __all__ = ["inter_pod_rules", "spread_in_turn"]

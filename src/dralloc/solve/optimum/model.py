@@ -31,8 +31,6 @@ from itertools import count, pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ortools.sat.python import cp_model
-
 from dralloc.objects.errors import ModelError
 from dralloc.problem import (
     Charge,
@@ -48,6 +46,7 @@ from dralloc.problem.indices import grouped
 from dralloc.problem.solution import Grant, Placement
 from dralloc.solve.optimum.candidates import CandidateSite, ServingChoice
 from dralloc.solve.optimum.rows import Literal, Term
+from dralloc.solve.optimum.solvers import cp_model
 from dralloc.solve.optimum.stopping import Stop
 
 __all__ = [

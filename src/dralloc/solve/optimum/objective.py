@@ -21,8 +21,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import gcd
 
-from ortools.sat.python import cp_model
-
 from dralloc.objects.choices import Goal
 from dralloc.objects.errors import ModelError
 from dralloc.objects.user_rules import Budget
@@ -55,6 +53,7 @@ from dralloc.solve.optimum.rows import (
     weight_tiers,
 )
 from dralloc.solve.optimum.search import most_of
+from dralloc.solve.optimum.solvers import cp_model
 
 __all__ = [
     "DemandSubset",

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Iterable, Sequence
 from math import gcd
-from typing import Final, NamedTuple
-
-from ortools.sat.python import cp_model
-from ortools.sat.python.cp_model_helper import Literal as SignedLiteral
+from typing import Final, NamedTuple, TypeAlias
 
 from dralloc.objects.errors import ModelError
+from dralloc.solve.optimum.solvers import cp_model, literals
 
 __all__ = [
     "ALL_WEIGHTS",
@@ -106,8 +104,12 @@ def _total_weight(tally: Tally[int], weights: Sequence[int]) -> int:
 # ----------------------------------------------------------------------------
 # Linear rows in exact integers that fit the solver's int64.
 
-Literal = cp_model.IntVar
+# In quotes, because the solver is not imported yet.
+Literal: TypeAlias = "cp_model.IntVar"
 """A boolean variable."""
+
+SignedLiteral: TypeAlias = "literals.Literal"
+"""A boolean variable or its negation."""
 
 Term = tuple[Literal, int]
 """A variable with its coefficient."""

@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from math import ceil, gcd, inf, isfinite
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Final, NamedTuple
 
-from ortools.linear_solver.python import model_builder
-from ortools.sat.python import cp_model
-
 from dralloc.objects.choices import Options
 from dralloc.objects.errors import ModelError
 from dralloc.solve.optimum.rows import Term
+from dralloc.solve.optimum.solvers import cp_model, model_builder
 from dralloc.solve.optimum.stopping import Stop
 
 __all__ = [
@@ -168,13 +167,29 @@ def _solver(options: Options, stop: Stop) -> cp_model.CpSolver:
     return solver
 
 
-class _SolverRun(cp_model.CpSolverSolutionCallback):
+@cache
+def _listener_class() -> Callable[
+    [Callable[[float, float], None]], cp_model.CpSolverSolutionCallback
+]:
+    class Listener(cp_model.CpSolverSolutionCallback):
+        """Hears of each answer that is found, with its cost and the bound at that time."""
+
+        def __init__(self, tell: Callable[[float, float], None]) -> None:
+            super().__init__()
+            self._tell = tell
+
+        def on_solution_callback(self) -> None:
+            self._tell(self.objective_value, self.best_objective_bound)
+
+    return Listener
+
+
+class _SolverRun:
     """A run in a thread of its own, so that the caller's thread can be interrupted and can hear of progress."""
 
     def __init__(
         self, cp: cp_model.CpModel, solver: cp_model.CpSolver, unit: int
     ) -> None:
-        super().__init__()
         self.cp = cp
         self.solver = solver
         self.unit = unit
@@ -182,15 +197,14 @@ class _SolverRun(cp_model.CpSolverSolutionCallback):
         self.events: SimpleQueue[tuple[int, int] | None] = SimpleQueue()
         self.thread = Thread(target=self._solve, name="cp-sat", daemon=True)
 
-    def on_solution_callback(self) -> None:
-        best, bound = self.objective_value, self.best_objective_bound
+    def _tell(self, best: float, bound: float) -> None:
         self.events.put(
             (round(best) * self.unit, _lower_bound(bound) * self.unit)
         )
 
     def _solve(self) -> None:
         try:
-            self.solver.solve(self.cp, self)
+            self.solver.solve(self.cp, _listener_class()(self._tell))
         except BaseException as failure:
             self.failure = failure
         finally:

@@ -17,8 +17,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
-from ortools.sat.python import cp_model
-
 from dralloc.objects.choices import Goal, Options
 from dralloc.objects.errors import AllocationError
 from dralloc.problem import Problem, SlotIndex
@@ -49,6 +47,7 @@ from dralloc.solve.optimum.rows import (
     add_at_most,
 )
 from dralloc.solve.optimum.search import minimise
+from dralloc.solve.optimum.solvers import cp_model
 from dralloc.solve.optimum.stopping import Stop, Stopped
 
 __all__ = ["Exchange", "Relocation"]

@@ -13,12 +13,11 @@ from math import inf
 from operator import mul
 from typing import Final, TypeVar
 
-from ortools.sat.python import cp_model
-
 from dralloc.objects.choices import Options
 from dralloc.objects.errors import ModelError
 from dralloc.solve.optimum.rows import Term
 from dralloc.solve.optimum.search import minimise, solve_linear
+from dralloc.solve.optimum.solvers import cp_model
 from dralloc.solve.optimum.stopping import Stop
 
 __all__ = [

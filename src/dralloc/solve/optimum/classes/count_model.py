@@ -21,8 +21,6 @@ from heapq import heapify, heappop, heapreplace
 from itertools import chain, combinations, pairwise
 from typing import Final
 
-from ortools.sat.python import cp_model
-
 from dralloc.objects.choices import Goal
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.user_rules import Budget
@@ -49,6 +47,7 @@ from dralloc.solve.optimum.classes.state_space import (
 )
 from dralloc.solve.optimum.rows import Term, WeightTier, fix_cost, sum_of
 from dralloc.solve.optimum.search import most_of
+from dralloc.solve.optimum.solvers import cp_model
 from dralloc.solve.optimum.stopping import Stop
 
 __all__ = [

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
-from ortools.sat.python import cp_model
-
 from dralloc.problem import Problem
 from dralloc.problem.indices import summed
 from dralloc.problem.inter_pod import Domains
@@ -41,6 +39,7 @@ from dralloc.solve.optimum.classes.state_space import (
 )
 from dralloc.solve.optimum.rows import Term, sum_of
 from dralloc.solve.optimum.search import most_of
+from dralloc.solve.optimum.solvers import cp_model
 
 __all__ = [
     "DomainCounts",

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple, Protocol, assert_never
 
-from ortools.sat.python import cp_model
-
 from dralloc.problem import ConstraintKind, DeviceIndex, NodeIndex
 from dralloc.problem.indices import grouped, summed
 from dralloc.solve.optimum.classes.bins import Bin, BinClass, UnitView
@@ -21,6 +19,7 @@ from dralloc.solve.optimum.classes.demand_classes import (
     ServingMode,
 )
 from dralloc.solve.optimum.rows import Term
+from dralloc.solve.optimum.solvers import cp_model
 
 __all__ = [
     "Costing",

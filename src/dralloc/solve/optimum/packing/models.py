@@ -14,7 +14,6 @@ from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
-from ortools.sat.python import cp_model
 
 from dralloc.objects.choices import Options
 from dralloc.problem.indices import summed
@@ -32,6 +31,7 @@ from dralloc.solve.optimum.packing.instance import (
 from dralloc.solve.optimum.packing.units import Supplied
 from dralloc.solve.optimum.rows import Term, sum_of
 from dralloc.solve.optimum.search import as_one, minimise, solve_linear
+from dralloc.solve.optimum.solvers import cp_model
 from dralloc.solve.optimum.stopping import Stop
 
 __all__ = [
@@ -71,7 +71,7 @@ __all__ = [
 _SIZE_WEIGHT: Final = 0.001
 """What the size of an item weighs beside its price."""
 
-PlacedOption = tuple[int, cp_model.IntVar]
+PlacedOption = tuple[int, "cp_model.IntVar"]
 """An option (an index), and how often it is placed somewhere."""
 
 

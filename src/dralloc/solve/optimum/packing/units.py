@@ -21,7 +21,6 @@ from math import fsum, gcd
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
-from ortools.sat.python import cp_model
 
 from dralloc.objects.errors import ModelError
 from dralloc.problem import DeviceIndex
@@ -49,6 +48,7 @@ from dralloc.solve.optimum.classes.state_space import (
 from dralloc.solve.optimum.packing.bundles import Bundles, ChargedCounters
 from dralloc.solve.optimum.rows import SAFE_SUM, Term, sum_of
 from dralloc.solve.optimum.search import most_of
+from dralloc.solve.optimum.solvers import cp_model
 
 __all__ = [
     "CapacityUnitType",

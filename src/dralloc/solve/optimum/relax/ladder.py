@@ -20,7 +20,6 @@ from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from ortools.linear_solver.python import model_builder_helper as linear
 
 from dralloc.problem import Problem
 from dralloc.problem.indices import grouped, summed
@@ -39,6 +38,7 @@ from dralloc.solve.optimum.relax.prices import (
     costs_of,
     levels_of,
 )
+from dralloc.solve.optimum.solvers import linear
 from dralloc.solve.optimum.stopping import Stop, Stopped
 
 __all__ = ["Bound", "RelaxedCover", "relaxed_bounds", "relaxed_cover"]
