@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from random import Random
 
@@ -203,6 +203,51 @@ def test_a_copy_changes_apart() -> None:
     assert ledger.is_free(GPU)
     assert not ledger.by_claim
     assert ledger.free == [20, 2]
+
+
+@given(problems(), st.integers(0, 2**32))
+def test_a_note_knows_everything_that_holdings_can_change(
+    problem: Problem, seed: int
+) -> None:
+    random = Random(seed)
+    holdings = list(_entries(problem))
+    leaving = [holding for holding in holdings if random.random() < 0.5]
+    coming = [holding for holding in holdings if holding not in leaving]
+    ledger = Ledger(problem)
+    _enter(ledger, leaving)
+    state, before = _state(ledger), ledger.note(holdings)
+    as_before, as_after = ledger.copy(), ledger.copy()
+    for holding in leaving:
+        _revoke(as_after, holding)
+        _revoke(ledger, holding)
+    _enter(as_after, coming)
+    _enter(ledger, coming)
+    ledger.tighten(before)
+    assert ledger.held == as_before.held | as_after.held
+    assert ledger.free == list(map(min, as_before.free, as_after.free))
+    for device in problem.devices:
+        for name in device.capacity:
+            assert ledger.capacity_left(device, name) == min(
+                as_before.capacity_left(device, name),
+                as_after.capacity_left(device, name),
+            )
+    ledger.restore(before)
+    assert _state(ledger) == state
+
+
+def _enter(ledger: Ledger, holdings: Iterable[Holding]) -> None:
+    for holding in holdings:
+        device = _device(ledger.problem, holding)
+        ledger.enter(device, holding.charge, share=holding.share)
+
+
+def _revoke(ledger: Ledger, holding: Holding) -> None:
+    device = _device(ledger.problem, holding)
+    ledger.revoke(device, holding.charge, share=holding.share)
+
+
+def _device(problem: Problem, holding: Holding) -> Device:
+    return problem.devices[problem.versions[holding.slot][0]]
 
 
 def _entries(problem: Problem) -> Iterator[Holding]:

@@ -38,6 +38,7 @@ __all__ = [
     "ClaimLedger",
     "Holding",
     "Ledger",
+    "LedgerNote",
     "Limit",
     "Scarcity",
     "Shortage",
@@ -87,6 +88,27 @@ def counter_consumption(
     for counter, amount in (*fixed, *charge.counters):
         amounts[counter] += amount
     return amounts.items()
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerNote:
+    """What a ledger says of some devices, counters and counter sets, to go back to it.
+
+    Parameters
+    ----------
+    held, shares, consumed
+        By slot: whether somebody has it for itself, the number of shares, and nanos by capacity.
+    free
+        Nanos that are left, by counter.
+    grouped
+        By counter set, the groups of each member in use.
+    """
+
+    held: Mapping[SlotIndex, bool]
+    shares: Mapping[SlotIndex, int]
+    consumed: Mapping[SlotIndex, dict[str, int]]
+    free: Mapping[CounterIndex, int]
+    grouped: Mapping[int, list[frozenset[str]]]
 
 
 class Ledger:
@@ -141,24 +163,70 @@ class Ledger:
         }
         return ledger
 
-    def tighten(self, further: Ledger) -> None:
-        """Count as in use what is so here or in a further ledger of the problem, and of amounts the larger ones."""
-        self.held |= further.held
-        for slot, number in further.shares.items():
-            self.shares[slot] = max(self.shares.get(slot, 0), number)
-        for slot, amounts in further.consumed.items():
+    def note(self, holdings: Iterable[Holding]) -> LedgerNote:
+        """What is in use now of everything that entering or revoking some holdings can change."""
+        slots = {holding.slot for holding in holdings}
+        devices = [
+            self.problem.devices[version]
+            for slot in slots
+            for version in self.problem.versions[slot]
+        ]
+        counters = {
+            counter for device in devices for counter, _ in device.consumes
+        }
+        for holding in holdings:
+            counters.update(counter for counter, _ in holding.charge.counters)
+        sets = {
+            number for device in devices for number, _ in device.compatibility
+        }
+        return LedgerNote(
+            held={slot: slot in self.held for slot in slots},
+            shares={slot: self.shares.get(slot, 0) for slot in slots},
+            consumed={
+                slot: dict(self.consumed.get(slot, {})) for slot in slots
+            },
+            free={counter: self.free[counter] for counter in counters},
+            grouped={
+                number: list(self._grouped.get(number, ())) for number in sets
+            },
+        )
+
+    def tighten(self, before: LedgerNote) -> None:
+        """Count as in use what is so now or was so before, and of amounts the larger ones."""
+        self.held.update(slot for slot, held in before.held.items() if held)
+        for slot, number in before.shares.items():
+            if number > self.shares.get(slot, 0):
+                self.shares[slot] = number
+        for slot, amounts in before.consumed.items():
             consumed = self.consumed.setdefault(slot, {})
             for name, amount in amounts.items():
                 consumed[name] = max(consumed.get(name, 0), amount)
-        for counter, free in zip(
-            indices(self.problem.counters), further.free, strict=True
-        ):
-            more = self.free[counter] - free
-            if more > 0:
-                self._consume(((counter, more),), 1)
-        for number, members in further._grouped.items():
-            here = self._grouped.setdefault(number, [])
+        for counter, free in before.free.items():
+            self._leave(counter, min(self.free[counter], free))
+        for set_number, members in before.grouped.items():
+            here = self._grouped.setdefault(set_number, [])
             here += [groups for groups in members if groups not in here]
+
+    def restore(self, before: LedgerNote) -> None:
+        """Take back whatever was entered and revoked of these holdings since then."""
+        for slot, held in before.held.items():
+            if held:
+                self.held.add(slot)
+            else:
+                self.held.discard(slot)
+        for slot, number in before.shares.items():
+            if number:
+                self.shares[slot] = number
+            else:
+                self.shares.pop(slot, None)
+        self.consumed.update(before.consumed)
+        for counter, free in before.free.items():
+            self._leave(counter, free)
+        self._grouped.update(before.grouped)
+
+    def _leave(self, counter: CounterIndex, free: int) -> None:
+        """Charge a counter so that this is free of it."""
+        self._consume(((counter, self.free[counter] - free),), 1)
 
     # Questions.
 

@@ -12,6 +12,7 @@ from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.objects.choices import Mode
 from dralloc.objects.cluster import Cluster
 from dralloc.problem import NodeIndex
+from dralloc.problem.solution import Solution
 from dralloc.solve.scheduler import (
     Attempt,
     Profile,
@@ -110,10 +111,34 @@ def test_trials_that_cannot_help_are_passed_over(cluster: Cluster) -> None:
             "dralloc.solve.scheduler.scheduler.best_feasible", lambda *_: None
         )
         expected = schedule(compiled)
-    assert found.placements == expected.placements
-    assert found.bindings == expected.bindings
-    assert {key: str(error) for key, error in found.errors.items()} == {
-        key: str(error) for key, error in expected.errors.items()
+    assert everything(found) == everything(expected)
+
+
+@settings(
+    max_examples=examples(20),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(mixed_clusters(most_nodes=4))
+def test_nodes_without_nominations_stay_known(cluster: Cluster) -> None:
+    compiled = compile_cluster(cluster, modes={Mode.SCHEDULER})
+    found = schedule(compiled)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "dralloc.solve.scheduler.scheduler.turned_away", lambda *_: None
+        )
+        expected = schedule(compiled)
+    assert everything(found) == everything(expected)
+
+
+def everything(solution: Solution) -> Json:
+    return {
+        "placements": solution.placements,
+        "bindings": solution.bindings,
+        "errors": {
+            demand: str(error) for demand, error in solution.errors.items()
+        },
+        "warnings": solution.warnings,
     }
 
 

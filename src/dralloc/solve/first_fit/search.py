@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from enum import Enum, auto
 from functools import cached_property
-from typing import Final, Self, assert_never
+from typing import Final, assert_never
 
 from dralloc.objects.errors import AllocationError, FatalError, NodeError
 from dralloc.objects.names import RequestName
@@ -58,12 +58,6 @@ class SearchLedger(Ledger):
         super().__init__(problem)
         self._taking: dict[int, list[int]] = defaultdict(list)
         self._entries: list[tuple[Device, int, bool, Charge]] = []
-
-    def copy(self) -> Self:
-        """A ledger that can be changed apart from this one, between two demands."""
-        ledger = super().copy()
-        ledger._taking, ledger._entries = defaultdict(list), []
-        return ledger
 
     def in_use(
         self, device: Device, alternative: Alternative, claim: int

@@ -49,6 +49,7 @@ __all__ = [
     "Attempt",
     "Memory",
     "all_feasible",
+    "beside_nominated",
     "best_feasible",
     "checks_of",
     "feasible_nodes_to_find",
@@ -56,6 +57,8 @@ __all__ = [
     "first_rejection",
     "nominated_beside",
     "scored",
+    "turned_away",
+    "without",
 ]
 
 # ----------------------------------------------------------------------------
@@ -392,11 +395,7 @@ def _turns_in_heap(size: int) -> NDArray[np.intp]:
 
 
 def checks_of(cycle: Cycle) -> Iterator[tuple[Plugin, Check | Rejection]]:
-    """Yield what the filters have to say about the pod; a rejection is the last of them.
-
-    Where pods are nominated for nodes, the filters are asked once more, as if these were there.
-    """
-    checks: list[Check] = []
+    """Yield what the filters have to say about the pod; a rejection is the last of them."""
     for plugin in PLUGINS:
         if plugin.filter is None or plugin.name in cycle.profile.no_filters:
             continue
@@ -405,24 +404,65 @@ def checks_of(cycle: Cycle) -> Iterator[tuple[Plugin, Check | Rejection]]:
             yield plugin, answer
         if isinstance(answer, Rejection):
             return
-        if answer is not None:
-            checks.append(answer)
-    if cycle.nominations:
-        yield _NOMINATED_PODS, partial(_beside_nominated, cycle, checks)
 
+
+# ----------------------------------------------------------------------------
+# Nominations: where pods are nominated for nodes, the filters are asked once more, as if
+# these were there.
 
 _NOMINATED_PODS: Final = Plugin("NominatedPods", looks_around=True)
 """Stands for the filters beside pods that are nominated for a node."""
 
 
-def _beside_nominated(
-    cycle: Cycle, checks: Sequence[Check], node: NodeInfo
+def beside_nominated(cycle: Cycle, checks: Checks) -> Checks:
+    """The filters once more, as one check; none if no node has nominations that go before the pod."""
+    if not _nominated_places(cycle):
+        return ()
+    check = partial(_asked_beside, cycle, _together(checks))
+    return ((_NOMINATED_PODS, check),)
+
+
+def turned_away(
+    cycle: Cycle, checks: Checks, window: Places
+) -> Mapping[int, Rejection] | None:
+    """What is against places of a window for nothing but nominations; None if that is not only about the node.
+
+    The other filters look at each node by itself, and none ends with an error. So nodes may be asked in any order, and
+    a node that is turned away is one that any filter rejects.
+    """
+    nominated = set(_nominated_places(cycle)).intersection(window.tolist())
+    if not nominated:
+        return {}
+    if not _come_apart(cycle, checks):
+        return None
+    check, known = _together(checks), _known(cycle, checks)
+    rejections: dict[int, Rejection] = {}
+    for place in sorted(nominated):
+        node = cycle.snapshot.nodes[place]
+        if known.ask(check, node) is None:
+            rejection = _asked_beside(cycle, check, node)
+            if rejection is not None:
+                rejections[place] = rejection
+    return rejections
+
+
+def _nominated_places(cycle: Cycle) -> list[int]:
+    """The places of nodes with nominations that go before the pod."""
+    return [
+        place
+        for place in cycle.nominations
+        if nominated_beside(cycle.nominations, cycle.pod, place)
+    ]
+
+
+def _asked_beside(
+    cycle: Cycle, check: Check, node: NodeInfo
 ) -> Rejection | None:
     """Return what is against a node once the pods of no lower priority are there that are nominated for it.
 
     Source: ``RunFilterPluginsWithNominatedPods`` of ``kubernetes/pkg/scheduler``.
     """
-    nominations = nominated_beside(cycle.nominations, cycle.pod, node)
+    nominations = nominated_beside(cycle.nominations, cycle.pod, node.place)
     if not nominations:
         return None
     before = cycle.snapshot.states_at((node.place,))
@@ -430,7 +470,7 @@ def _beside_nominated(
         cycle.snapshot.add(nomination.pod, node)
     try:
         with cycle.devices.beside(nominations):
-            return first_rejection(checks, node)
+            return check(node)
     finally:
         # Also if an error ends the attempt.
         for nomination in nominations:
@@ -441,12 +481,12 @@ def _beside_nominated(
 def nominated_beside(
     nominations: Mapping[int, Sequence[Nomination]],
     pod: PodInfo,
-    node: NodeInfo,
+    place: int,
 ) -> list[Nomination]:
     """Return the nominations for a node that go before another pod: those of pods that are not less important."""
     return [
         nomination
-        for nomination in nominations.get(node.place, ())
+        for nomination in nominations.get(place, ())
         if nomination.pod.key != pod.key
         and nomination.pod.kind.priority >= pod.kind.priority
     ]
@@ -481,12 +521,43 @@ def feasible_nodes_to_find(percentage: int, nodes: int) -> int:
 
 
 def filtered(
-    cycle: Cycle, checks: Checks, window: Places, enough: int
+    cycle: Cycle,
+    checks: Checks,
+    window: Places,
+    enough: int,
+    away: Mapping[int, Rejection],
 ) -> tuple[Places, Places, Verdicts]:
     """The first feasible nodes of a window, the others that were looked at, and what is against these.
 
-    The search ends with the first feasible node that is not needed any more. Checks in a row that look at nothing but
-    the node are asked again only where something has changed.
+    The search ends with the first feasible node that is not needed any more.
+
+    Parameters
+    ----------
+    away
+        See `turned_away`.
+    """
+    verdicts = _verdicts(cycle, checks, without(window, away), enough)
+    if away:
+        verdicts = verdicts.copy()
+        for place, rejection in away.items():
+            verdicts.enter(place, rejection)
+    return (*verdicts.found(window, enough), verdicts)
+
+
+def without(window: Places, away: Mapping[int, Rejection]) -> Places:
+    """The places of a window that are not turned away."""
+    if not away:
+        return window
+    others: Places = window[~np.isin(window, list(away))]
+    return others
+
+
+def _verdicts(
+    cycle: Cycle, checks: Checks, window: Places, enough: int
+) -> Verdicts:
+    """Know what is against the places of a window, up to the first feasible one that is not needed.
+
+    Checks in a row that look at nothing but the node are asked again only where something has changed.
     """
     nodes = cycle.snapshot.nodes
     verdicts = Verdicts(len(nodes))
@@ -496,7 +567,7 @@ def filtered(
         verdicts = _known(cycle, checks)
         if len(verdicts.open(window)) < _FEW:
             verdicts.ask_for(_together(checks), window, nodes, enough)
-            return (*verdicts.found(window, enough), verdicts)
+            return verdicts
         checks = _checked_at_once(cycle, checks, window, verdicts)
     if checks and not any(plugin.looks_around for plugin, _ in checks):
         remembered, unknown = _known(cycle, checks), verdicts.open(window)
@@ -513,7 +584,7 @@ def filtered(
                 step = partial(_known(cycle, row).ask, step)
             steps.append(step)
         verdicts.ask_for(partial(first_rejection, steps), window, nodes, enough)
-    return (*verdicts.found(window, enough), verdicts)
+    return verdicts
 
 
 def _looks_around(entry: tuple[Plugin, Check]) -> bool:

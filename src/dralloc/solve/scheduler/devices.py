@@ -15,6 +15,7 @@ from collections.abc import (
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from itertools import chain
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -50,7 +51,6 @@ from dralloc.solve.first_fit.candidates import (
 from dralloc.solve.first_fit.plain import Found as Taken
 from dralloc.solve.first_fit.search import (
     DepthFirstSearch,
-    SearchLedger,
     nothing_on,
 )
 from dralloc.solve.scheduler.snapshot import Granted, NodeInfo, PodFootprints
@@ -812,19 +812,19 @@ class Devices(QuickRun):
             return
         self._supposed.update(claims)
         self._suppositions += 1
-        self._revoke(self._ledger, claims)
+        self._revoke(claims)
         try:
             yield
         finally:
             for holding in self._holdings(claims):
-                self._enter(self._ledger, holding)
+                self._enter(holding)
             self._suppositions -= 1
             self._supposed.difference_update(claims)
 
     def give_up(self, claims: Iterable[ClaimKey]) -> None:
         """What claims from before hold is free from now on: whoever used them is evicted."""
         from_before = [key for key in claims if key not in self._allocated]
-        self._revoke(self._ledger, from_before)
+        self._revoke(from_before)
         for key in from_before:
             claim = self._cluster.claim(key)
             assert claim is not None
@@ -859,39 +859,46 @@ class Devices(QuickRun):
         if not any(nomination.promised for nomination in nominations):
             yield
             return
-        ledger = self._ledger
-        settled = ledger.copy()
-        for nomination in nominations:
-            left = [
+        leaving = {
+            nomination.pod.key: [
                 key for key in nomination.released if key not in self._supposed
             ]
-            self._revoke(settled, left)
+            for nomination in nominations
+        }
+        changing = [
+            *self._holdings(chain.from_iterable(leaving.values())),
+            *chain.from_iterable(
+                nomination.promised for nomination in nominations
+            ),
+        ]
+        before = self._ledger.note(changing)
+        for nomination in nominations:
+            self._revoke(leaving[nomination.pod.key])
             for holding in nomination.promised:
-                self._enter(settled, holding)
-        settled.tighten(ledger)
-        self._ledger = settled
+                self._enter(holding)
+        self._ledger.tighten(before)
         self._suppositions += 1
         try:
             yield
         finally:
-            self._ledger = ledger
+            self._ledger.restore(before)
             self._suppositions -= 1
 
-    def _revoke(self, ledger: SearchLedger, claims: Iterable[ClaimKey]) -> None:
+    def _revoke(self, claims: Iterable[ClaimKey]) -> None:
         for holding in self._holdings(claims):
             device = self._device_at(holding.slot)
             if self._dedicated[holding.slot] > 1 and not holding.share:
                 # Two claims hold one dedicated device: it stays in use.
-                ledger.consume(device, holding.charge, -1)
+                self._ledger.consume(device, holding.charge, -1)
             else:
-                ledger.revoke(device, holding.charge, share=holding.share)
+                self._ledger.revoke(device, holding.charge, share=holding.share)
 
-    def _enter(self, ledger: SearchLedger, holding: Holding) -> None:
+    def _enter(self, holding: Holding) -> None:
         device = self._device_at(holding.slot)
         if self._dedicated[holding.slot] > 1 and not holding.share:
-            ledger.consume(device, holding.charge, 1)
+            self._ledger.consume(device, holding.charge, 1)
         else:
-            ledger.enter(device, holding.charge, share=holding.share)
+            self._ledger.enter(device, holding.charge, share=holding.share)
 
     def _device_at(self, slot: SlotIndex) -> Device:
         return self._problem.devices[self._problem.versions[slot][0]]

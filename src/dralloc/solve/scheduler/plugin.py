@@ -319,6 +319,14 @@ class Verdicts:
         self.rejections: list[Rejection] = []
         self._known: dict[Rejection | None, int] = {None: _PASSES}
 
+    def copy(self) -> Verdicts:
+        """The same, to enter more."""
+        verdicts = Verdicts(0)
+        verdicts.codes = self.codes.copy()
+        verdicts.rejections = list(self.rejections)
+        verdicts._known = dict(self._known)
+        return verdicts
+
     def ask_for(
         self, ask: Check, window: Places, nodes: Sequence[NodeInfo], enough: int
     ) -> None:

@@ -35,6 +35,7 @@ from dralloc.solve.scheduler.attempt import (
     Attempt,
     Memory,
     all_feasible,
+    beside_nominated,
     best_feasible,
     checks_of,
     feasible_nodes_to_find,
@@ -42,6 +43,8 @@ from dralloc.solve.scheduler.attempt import (
     first_rejection,
     nominated_beside,
     scored,
+    turned_away,
+    without,
 )
 from dralloc.solve.scheduler.devices import Devices, Nomination
 from dralloc.solve.scheduler.plugin import (
@@ -173,11 +176,12 @@ def _without(
     """Return what is against the node without some of its pods."""
     with _supposed_gone(cycle, node, pods):
         checks = [
-            check
-            for _, check in checks_of(cycle)
+            (plugin, check)
+            for plugin, check in checks_of(cycle)
             if not isinstance(check, Rejection)
         ]
-        return first_rejection(checks, node)
+        asked = [*checks, *beside_nominated(cycle, checks)]
+        return first_rejection([check for _, check in asked], node)
 
 
 @contextmanager
@@ -448,7 +452,7 @@ class Scheduler:
             return None
         node, victims = chosen
         released = self._devices.released(victims, cycle.pod)
-        others = nominated_beside(self._nominations, cycle.pod, node)
+        others = nominated_beside(self._nominations, cycle.pod, node.place)
         with (
             _supposed_gone(cycle, node, victims),
             self._devices.beside(others),
@@ -474,7 +478,7 @@ class Scheduler:
 
     def bind(self, key: ClaimKey, node: NodeInfo) -> None:
         """Put a pod on a node that an attempt found feasible, with its devices."""
-        others = nominated_beside(self._nominations, self.pods[key], node)
+        others = nominated_beside(self._nominations, self.pods[key], node.place)
         self.pods[key], seeing = self._devices.bind(
             self.pods[key], node, others
         )
@@ -584,7 +588,6 @@ class Scheduler:
                 after = after_filters(cycle, Rejected())
                 return Attempt(key, message=refused(size, check, after))
             checks.append((plugin, check))
-        best: Places | None = None
         if sample:
             window = np.array(sample, np.intp)
             enough = len(window)
@@ -593,12 +596,19 @@ class Scheduler:
             enough = feasible_nodes_to_find(
                 cycle.profile.percentage, len(window)
             )
-            if only_best:
-                best = best_feasible(cycle, checks, window, enough)
+        away = turned_away(cycle, checks, window)
+        if away is None:
+            checks += beside_nominated(cycle, checks)
+            away = {}
+        best: Places | None = None
+        if only_best and not sample:
+            best = best_feasible(cycle, checks, without(window, away), enough)
         if best is not None:
             self._next = (self._next + len(window)) % size
             return Attempt(key, NodesAt(nodes, best), len(window))
-        feasible, rejected, verdicts = filtered(cycle, checks, window, enough)
+        feasible, rejected, verdicts = filtered(
+            cycle, checks, window, enough, away
+        )
         evaluated = len(feasible) + len(rejected)
         self._next = (self._next + evaluated) % size
         against = Rejected(nodes, rejected, verdicts)
