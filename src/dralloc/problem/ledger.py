@@ -27,7 +27,6 @@ from dralloc.problem.indices import (
     CounterIndex,
     SlotIndex,
     grouped,
-    indices,
     summed,
 )
 from dralloc.problem.problem import Problem

@@ -11,8 +11,10 @@ import wire
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.objects.choices import Mode
 from dralloc.objects.cluster import Cluster
-from dralloc.problem import NodeIndex
+from dralloc.problem import Claim, NodeIndex
 from dralloc.problem.solution import Solution
+from dralloc.solve.first_fit.candidates import ClaimClass
+from dralloc.solve.first_fit.plain import Found as Taken
 from dralloc.solve.scheduler import (
     Attempt,
     Profile,
@@ -20,6 +22,7 @@ from dralloc.solve.scheduler import (
     profiles_of,
     schedule,
 )
+from dralloc.solve.scheduler.devices import Devices
 from examples import examples
 from mixed_strategies import mixed_clusters
 from plain_scheduler import PlainScheduler
@@ -129,6 +132,34 @@ def test_nodes_without_nominations_stay_known(cluster: Cluster) -> None:
         )
         expected = schedule(compiled)
     assert everything(found) == everything(expected)
+
+
+@settings(
+    max_examples=examples(20),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(mixed_clusters(most_nodes=4))
+def test_devices_that_are_free_by_supposition_are_found_as_all_are(
+    cluster: Cluster,
+) -> None:
+    compiled = compile_cluster(cluster, modes={Mode.SCHEDULER})
+    found = schedule(compiled)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Devices, "_find_supposing", plainly)
+        expected = schedule(compiled)
+    assert everything(found) == everything(expected)
+
+
+def plainly(
+    devices: Devices,
+    claims: Sequence[Claim],
+    _: ClaimClass,
+    node: NodeIndex,
+) -> Taken | None:
+    found = devices._plain_search(claims, node, None)
+    devices.ledger.revert()
+    return found
 
 
 def everything(solution: Solution) -> Json:

@@ -152,6 +152,18 @@ class _Offer(NamedTuple):
         for listed in self.candidates.lists.values():
             listed.start = 0
 
+    @contextmanager
+    def from_the_start(self) -> Iterator[None]:
+        """As long as this lasts, devices may be free that are not in fact."""
+        lists = self.candidates.lists.values()
+        starts = [listed.start for listed in lists]
+        self.start_again()
+        try:
+            yield
+        finally:
+            for listed, start in zip(lists, starts, strict=True):
+                listed.start = start
+
 
 class _Bound(NamedTuple):
     """The record of a pod that was bound: what was entered, what was told of it, and what was untold of its claims."""
@@ -365,11 +377,12 @@ class Devices(QuickRun):
             The attempt ends with an error: for every node, or for this one.
         """
         claims, claim_class = open_claims
-        # What is known of nodes is known of what is in use in fact.
-        if claim_class is None or self._suppositions:
+        if claim_class is None:
             grants = self._plain_search(claims, node.number, None)
             self._ledger.revert()
             return grants
+        if self._suppositions:
+            return self._find_supposing(claims, claim_class, node.number)
         answers = self._answers[node.number]
         if claim_class in answers.current:
             return answers.current[claim_class]
@@ -391,6 +404,18 @@ class Devices(QuickRun):
             if grants is None and claim_class in self._hopeless:
                 self._hopeless[claim_class][node.number] = True
         return grants
+
+    def _find_supposing(
+        self, claims: Sequence[Claim], claim_class: ClaimClass, node: NodeIndex
+    ) -> Taken | None:
+        """The same where something is supposed: what is known of what is in use in fact is left out, and kept."""
+        if not self._has_enough(claims, claim_class)[node]:
+            nothing_on(self._problem.nodes[node])
+            return None
+        with self._offer_of(claims, claim_class, node).from_the_start():
+            grants = self._search_for(claims, claim_class, node)
+            self._ledger.revert()
+            return grants
 
     def never_fails(self, pod: PodInfo) -> bool:
         """Whether it is certain that no search for the claims of a pod, of which none is shared, ends with an error.
@@ -664,13 +689,18 @@ class Devices(QuickRun):
     def _search_for(
         self, claims: Sequence[Claim], claim_class: ClaimClass, node: NodeIndex
     ) -> Taken | None:
-        offers = self._offers[node]
-        if claim_class not in offers:
-            offers[claim_class] = self._offer(claims, claim_class, node)
-        candidates, leaks, _ = offers[claim_class]
+        candidates, leaks, _ = self._offer_of(claims, claim_class, node)
         if leaks:
             return self._plain_search(claims, node, candidates)
         return self._attempt_at(candidates, claims, claim_class)
+
+    def _offer_of(
+        self, claims: Sequence[Claim], claim_class: ClaimClass, node: NodeIndex
+    ) -> _Offer:
+        offers = self._offers[node]
+        if claim_class not in offers:
+            offers[claim_class] = self._offer(claims, claim_class, node)
+        return offers[claim_class]
 
     def _plain_search(
         self,
