@@ -89,6 +89,8 @@ def answering(
         for name, value in headers.items():
             handler.send_header(name.replace("_", "-"), value)
         handler.send_header("Content-Length", str(len(data)))
+        # It is closed; who is not told may use it again for the next attempt.
+        handler.send_header("Connection", "close")
         handler.end_headers()
         handler.wfile.write(data)
         return True
