@@ -10,6 +10,7 @@ import hashlib
 import os
 import pickle
 import signal
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import (
@@ -21,6 +22,7 @@ from contextlib import (
 from dataclasses import dataclass
 from functools import cached_property
 from multiprocessing import resource_tracker
+from threading import Thread
 from time import perf_counter
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -40,6 +42,7 @@ __all__ = [
     "phase",
     "run_all",
     "shield_children",
+    "starting_processes",
     "stop_processes",
 ]
 
@@ -224,6 +227,35 @@ def run_all(
 
 def _run(number: int, task: Task[T]) -> tuple[int, T]:
     return number, task.run()
+
+
+@contextmanager
+def starting_processes(
+    first_task: Task[object], backend: Backend, jobs: int
+) -> Iterator[None]:
+    """Start the processes for later tasks while the block runs; only where they are on this machine.
+
+    Parameters
+    ----------
+    first_task
+        What each of them does first: to be sent there, it brings its module.
+    """
+    if backend is not Backend.LOKY or not is_elsewhere(backend, jobs):
+        yield
+        return
+
+    def start() -> None:
+        shield_children()
+        # Whatever is wrong is said when the processes are needed.
+        with suppress(DrallocError):
+            deque(run_all([first_task] * jobs, backend, jobs), maxlen=0)
+
+    starter = Thread(target=start, name="dralloc-starter")
+    starter.start()
+    try:
+        yield
+    finally:
+        starter.join()
 
 
 def shield_children() -> None:

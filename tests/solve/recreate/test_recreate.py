@@ -44,12 +44,17 @@ def worth(problem: Problem, placements: Sequence[Placement]) -> int:
 
 
 @THOROUGH
-@given(weighted(), st.integers(0, 1000))
+@given(weighted(), st.integers(0, 1000), st.data())
 def test_every_change_keeps_the_rules_and_is_not_worse(
-    problem: Problem, seed: int
+    problem: Problem, seed: int, data: st.DataObject
 ) -> None:
     start = within_caps(problem, first_fit(problem).placements)
-    search = ChangeSearch(problem, start, seed)
+    demands = len(problem.demands)
+    some_sizes = st.lists(
+        st.integers(0, 10), min_size=demands, max_size=demands
+    )
+    sizes = data.draw(st.none() | some_sizes)
+    search = ChangeSearch(problem, start, seed, sizes)
     reached = [worth(problem, start)]
     for _ in range(20):
         search.step()
@@ -163,7 +168,7 @@ def test_without_a_limit_all_orders_are_tried(
     monkeypatch.setattr(
         "dralloc.solve.recreate.search.starts", lambda _: iter(in_two_orders)
     )
-    answers = Starts(problem, Options(steps=0))((), lambda: inf)
+    answers = Starts(problem, Options(steps=0))((), (), lambda: inf)
     assert list(answers) == in_two_orders
 
 
@@ -201,7 +206,7 @@ def test_no_time_no_answer() -> None:
 def test_starts_end_with_the_best() -> None:
     problem = mixed_sizes()
     *_, best = Starts(problem, Options(steps=20))(
-        first_fit(problem).placements, lambda: 60.0
+        first_fit(problem).placements, (), lambda: 60.0
     )
     assert len(best) == len(problem.demands)
 

@@ -45,6 +45,7 @@ from dralloc.solve.optimum.component import (
 from dralloc.solve.optimum.division import AdminClaims, admin_claims, divide
 from dralloc.solve.optimum.improve import SearchedComponent
 from dralloc.solve.optimum.model import Model
+from dralloc.solve.optimum.neighbourhood import Arrival
 from dralloc.solve.optimum.objective import (
     DemandSubset,
     Objective,
@@ -63,7 +64,7 @@ from dralloc.solve.optimum.stopping import (
     TooLarge,
     heeding_interrupts,
 )
-from dralloc.solve.work import is_elsewhere, phase
+from dralloc.solve.work import is_elsewhere, phase, starting_processes
 
 __all__ = ["Model", "Options", "Progress", "build", "solve", "within_caps"]
 
@@ -73,13 +74,18 @@ _ENDING: Final = 1e-5
 _DIVISION: Final = 0.4
 """The part of the time that may pass until it is known what classes can count."""
 
-_STARTS: Final = 0.6
+_RELAXING: Final = 0.25
+"""The part of the time that the ladder of relaxations may take before there are answers to start from."""
+
+_STARTS: Final = 0.5
 """The part of the time in which answers to start from are made; one that is begun is made to the end."""
 
 StartSearch = Callable[
-    [Sequence[Placement], Callable[[], float]], Iterable[Sequence[Placement]]
+    [Sequence[Placement], Sequence[int], Callable[[], float]],
+    Iterable[Sequence[Placement]],
 ]
-"""Makes answers to start from, given one, and a clock that tells how many seconds are left for that."""
+"""Makes answers to start from, given one, the sizes of demands, and a clock that tells how many seconds are left for
+that. The larger a demand is, the more of what is scarce it takes; where nothing is known of that, all sizes are 0."""
 
 _BEFORE_LAST: Final = 0.6
 """The part of the time until the last tiers are searched for, too, even if those before them are not proven."""
@@ -143,12 +149,11 @@ def solve(
         present = hint.placements if hint else ()
 
         def more_starts(
-            seconds: Callable[[], float],
+            sizes: Sequence[int], seconds: Callable[[], float]
         ) -> Iterator[Sequence[Placement]]:
-            return (
-                aside.without(placements)
-                for placements in (starts(present, seconds) if starts else ())
-            )
+            if starts:
+                for placements in starts(present, sizes, seconds):
+                    yield aside.without(placements)
 
         # What was made on the way is given up here, before anybody would look whether it is garbage.
         return aside.granted(
@@ -194,15 +199,16 @@ class _Solve:
         stop: Stop,
         progress: Callable[[Progress], None] | None,
         start: Sequence[Placement],
-        more_starts: Callable[
-            [Callable[[], float]], Iterator[Sequence[Placement]]
+        make_starts: Callable[
+            [Sequence[int], Callable[[], float]], Iterator[Sequence[Placement]]
         ],
     ) -> None:
         self.problem = problem
         self.options = options
         self.progress = progress
         self._starting = stop
-        self.more_starts = more_starts(self._seconds_for_starts)
+        self._make_starts = make_starts
+        self._more_starts: Iterator[Sequence[Placement]] | None = None
         self.started = perf_counter()
         self.stop = stop
         self.goal = Goal(options.goal)
@@ -509,8 +515,14 @@ class _Solve:
         ]
         if not searched:
             return
+        relaxing = self.stop.within(_RELAXING * self.stop.seconds())
+        with starting_processes(
+            Arrival(), Backend(self.options.backend), self.options.jobs
+        ):
+            for component in searched:
+                component.climb(relaxing)
         self._starting = self.stop.within(_STARTS * self.stop.seconds())
-        for placements in self.more_starts:
+        for placements in self._starts(searched):
             for component in searched:
                 members = set(component.subset.demands)
                 own_placements = [
@@ -522,6 +534,20 @@ class _Solve:
             self._tell()
             if self._starting.reached():
                 break
+
+    def _starts(
+        self, searched: Sequence[SearchedComponent]
+    ) -> Iterator[Sequence[Placement]]:
+        """Return answers to start from: in a later stage, those that were not asked for before."""
+        if self._more_starts is None:
+            sizes = [0] * len(self.problem.demands)
+            for component in searched:
+                for demand, size in component.sizes.items():
+                    sizes[demand] = size
+            self._more_starts = self._make_starts(
+                sizes, self._seconds_for_starts
+            )
+        return self._more_starts
 
     def _sites(
         self, problem: Problem, demands: Sequence[int], stop: Stop

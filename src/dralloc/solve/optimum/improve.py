@@ -48,7 +48,7 @@ from dralloc.solve.optimum.neighbourhood import (
     neighbourhood,
 )
 from dralloc.solve.optimum.objective import DemandSubset, Objective
-from dralloc.solve.optimum.relax import Bound, relaxed_bounds
+from dralloc.solve.optimum.relax import Bound, RelaxationLadder
 from dralloc.solve.optimum.search import Watch
 from dralloc.solve.optimum.stopping import Stop, Stopped
 from dralloc.solve.work import run_all
@@ -638,6 +638,8 @@ class SearchedComponent(Component):
     ----------
     failures
         Selectors that failed on a device, which was left out.
+    sizes
+        By demand, what it pays at the prices of the relaxation; nothing before `climb`.
     """
 
     def __init__(
@@ -650,6 +652,7 @@ class SearchedComponent(Component):
         self._relaxed: Bound | None = None
         super().__init__(subset, tiers, placements)
         self._is_relaxed = False
+        self.sizes: Mapping[int, int] = {}
         self._find_sites = find_sites
         self.size = max(self.size, len(subset.demands))
         self.failures: tuple[AllocationError, ...] = ()
@@ -698,7 +701,7 @@ class SearchedComponent(Component):
                     level, options, stop.limited(_FIRST_EFFORT), watch
                 )
             if not is_proven(self, level):
-                self._relax(stop.within(_RELAXING * stop.seconds()))
+                self.climb(stop.within(_RELAXING * stop.seconds()))
             if not is_proven(self, level):
                 self._search([level], options, stop, watch)
             if not is_proven(self, level) and options.steps is None:
@@ -709,8 +712,8 @@ class SearchedComponent(Component):
                     )
                 self._improve(level, options, stop, watch)
 
-    def _relax(self, stop: Stop) -> None:
-        """Climb the ladder of relaxations, once for all tiers."""
+    def climb(self, stop: Stop) -> None:
+        """Climb the ladder of relaxations, once for all tiers: for bounds, and for the sizes of demands."""
         if self._is_relaxed:
             return
         whole_problem = self.subset.problem
@@ -722,9 +725,14 @@ class SearchedComponent(Component):
             if len(demands) == len(whole_problem.demands)
             else replace(whole_problem, demands=demands)
         )
-        for bound in relaxed_bounds(problem, self.tiers, stop):
+        ladder = RelaxationLadder(problem, self.tiers, stop)
+        for bound in ladder.bounds():
             self._relaxed = bound
             self.relax(bound.costs)
+        with suppress(Stopped):
+            self.sizes = dict(
+                zip(self.subset.demands, ladder.sizes(), strict=True)
+            )
         self._is_relaxed = True
 
     def _learn(

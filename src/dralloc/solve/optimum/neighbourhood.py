@@ -54,6 +54,7 @@ from dralloc.solve.optimum.stopping import Stop, Stopped
 from dralloc.solve.work import Excerpt
 
 __all__ = [
+    "Arrival",
     "Bonds",
     "ExtraRules",
     "Incumbent",
@@ -399,6 +400,14 @@ class ExtraRules(Protocol):
 
     def add_to(self, model: Model) -> None:
         """Add the rules to a model, as far as they are about its demands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Nothing to do: a process that it is sent to has then imported what neighbourhoods need."""
+
+    def run(self) -> None:
+        """Be there."""
 
 
 @dataclass(frozen=True, slots=True)

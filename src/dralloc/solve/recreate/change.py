@@ -77,6 +77,8 @@ class ChangeSearch:
         What is asked for, and the answer to begin with.
     seed
         Equal seeds take equal steps.
+    sizes
+        By demand, how much of what is scarce it takes; if None, the parts that it takes of each resource, added up.
 
     Attributes
     ----------
@@ -85,12 +87,16 @@ class ChangeSearch:
     """
 
     def __init__(
-        self, problem: Problem, placements: Iterable[Placement], seed: int
+        self,
+        problem: Problem,
+        placements: Iterable[Placement],
+        seed: int,
+        sizes: Sequence[int] | None = None,
     ) -> None:
         self._random = Random(seed)
         self.answer = WorkingAnswer(problem, placements, self._random)
         self._weights = [demand.weight for demand in problem.demands]
-        self._sizes = _sizes(problem, self.answer.unit_of)
+        self._sizes = _parts(problem) if sizes is None else sizes
         units = list(dict.fromkeys(self.answer.unit_of.values()))
         self._random.shuffle(units)
         self._waiting = _Waiting(
@@ -272,18 +278,16 @@ class _Waiting:
         yield from self._units[:start]
 
 
-def _sizes(problem: Problem, demands: Iterable[int]) -> dict[int, int]:
+def _parts(problem: Problem) -> list[int]:
     """Return how large demands are: the parts that they take of each resource, added up."""
     sizes = Sizes(problem)
-    return {demand: _parts(sizes, problem, demand) for demand in demands}
-
-
-def _parts(sizes: Sizes, problem: Problem, demand: int) -> int:
-    amounts = sizes.taken(problem.demands[demand])
-    return sum(
-        amount * PARTS // max(1, sizes.totals[name])
-        for name, amount in amounts.items()
-    )
+    return [
+        sum(
+            amount * PARTS // max(1, sizes.totals[name])
+            for name, amount in sizes.taken(demand).items()
+        )
+        for demand in problem.demands
+    ]
 
 
 def _kind(problem: Problem, node: NodeIndex) -> Hashable:

@@ -124,10 +124,10 @@ _MANY_NODES: Final = 125
 _SIDE_BY_SIDE: Final = 8
 """Into so many parts at most nodes are parted for the sake of those who work side by side."""
 
-_PATIENCE: Final = 2
+_PATIENCE: Final = 1
 """After so many rounds in a row with little gain the search is over: models do better then."""
 
-_LITTLE: Final = 500
+_LITTLE: Final = 200
 """Less than one demand more for so many that are placed is little gain."""
 
 _CLOCK: Final = 16
@@ -142,6 +142,7 @@ def recreated(
     placements: Sequence[Placement],
     options: Options,
     seconds: Callable[[], float],
+    sizes: Sequence[int] | None = None,
 ) -> Iterator[tuple[Placement, ...]]:
     """Give out better and better answers, until there are no more for a while.
 
@@ -149,6 +150,8 @@ def recreated(
     ----------
     placements
         The answer to begin with.
+    sizes
+        As `dralloc.solve.recreate.change.ChangeSearch` takes them.
     options
         The seed, the jobs and where they are done, and how many parts are searched at most (``steps``). With the same
         seed and number of steps the answers are the same, however many jobs there are.
@@ -158,7 +161,7 @@ def recreated(
     movable = movable_units(problem)
     steps = options.steps
     in_vain = 0
-    rounds = _Rounds(problem, movable, options)
+    rounds = _Rounds(problem, movable, options, sizes)
     while movable and in_vain < _PATIENCE and seconds() > 0 and steps != 0:
         before = len(placements)
         searched, placements = rounds.improve(placements, seconds(), steps)
@@ -184,6 +187,8 @@ class _PartTask:
         Where the part's demands are now.
     seed, changes
         How to search, and how often.
+    sizes
+        By demand of the part.
     seconds
         When to stop all the same.
     """
@@ -195,6 +200,7 @@ class _PartTask:
     seed: int
     changes: int
     seconds: float
+    sizes: Sequence[int] | None
 
     @without_garbage_collection()
     def run(self) -> list[Placement]:
@@ -207,7 +213,8 @@ class _PartTask:
             places(self.counters),
         )
         problem = replace(excerpt.problem, eligibility=Remembered(answers))
-        search = ChangeSearch(problem, excerpt.inward(self.present), self.seed)
+        present = excerpt.inward(self.present)
+        search = ChangeSearch(problem, present, self.seed, self.sizes)
         for number in range(self.changes):
             if number % _CLOCK == 0 and time.perf_counter() >= end:
                 break
@@ -219,10 +226,15 @@ class _Rounds:
     """Parts the nodes in another way each time, and searches all parts."""
 
     def __init__(
-        self, problem: Problem, movable: Sequence[MovableUnit], options: Options
+        self,
+        problem: Problem,
+        movable: Sequence[MovableUnit],
+        options: Options,
+        sizes: Sequence[int] | None,
     ) -> None:
         self._problem = problem
         self._movable = movable
+        self._sizes = sizes
         self._options = options
         self._random = np.random.default_rng(options.seed)
         self._eligibility = Parcel(problem.eligibility)
@@ -333,6 +345,7 @@ class _Rounds:
         ]
         part = cut(self._problem, nodes, demands=demands, ledger=ledger)
         bare = replace(part.problem, eligibility=_WITHOUT_ANSWERS, budgets=())
+        sizes = self._sizes
         return _PartTask(
             Excerpt(bare, members, part.nodes, part.devices),
             part.counters,
@@ -341,6 +354,7 @@ class _Rounds:
             int(self._random.integers(MAX_SEED)),
             _CHANGES * len(nodes),
             seconds,
+            None if sizes is None else [sizes[demand] for demand in members],
         )
 
 
@@ -418,7 +432,10 @@ class Starts:
         self._options = options
 
     def __call__(
-        self, present: Sequence[Placement], seconds: Callable[[], float]
+        self,
+        present: Sequence[Placement],
+        sizes: Sequence[int],
+        seconds: Callable[[], float],
     ) -> Iterator[Sequence[Placement]]:
         """Give out answers, the later ones better and better.
 
@@ -426,6 +443,8 @@ class Starts:
         ----------
         present
             An answer that is known.
+        sizes
+            By demand, how much of what is scarce it takes; all 0 if that is not known.
         seconds
             Tells how many seconds are left.
         """
@@ -436,7 +455,13 @@ class Starts:
             best = max(best, placements, key=self._worth)
             if seconds() < later:
                 break
-        yield from recreated(self._problem, best, self._options, seconds)
+        yield from recreated(
+            self._problem,
+            best,
+            self._options,
+            seconds,
+            sizes if any(sizes) else None,
+        )
 
     def _worth(self, placements: Sequence[Placement]) -> int:
         return sum(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dralloc.objects.choices import Goal
 from dralloc.problem import Constraint, ConstraintKind
 from dralloc.solve.optimum.objective import after_weight, placed_weight
-from dralloc.solve.optimum.relax import relaxed_bounds
+from dralloc.solve.optimum.relax import RelaxationLadder, relaxed_bounds
 from dralloc.solve.optimum.relax.prices import LexicographicLevel, levels_of
 from dralloc.solve.optimum.stopping import Stop
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
@@ -60,6 +60,22 @@ def test_alternatives_go_where_there_is_room() -> None:
             )
         )
     assert least_missed(builder) == 1
+
+
+def test_demands_are_as_large_as_what_they_take_of_what_is_scarce() -> None:
+    """Two of three pods get the scarce memory; of cores there is no end."""
+    builder = ProblemBuilder()
+    builder.device(capacity={"memory": 6, "cores": 100})
+    for memory in (2, 3, 4):
+        amounts = {"memory": memory, "cores": 5 - memory}
+        builder.pod(builder.claim(AlternativeSpec(capacity=amounts)))
+    ladder = RelaxationLadder(
+        problem := builder.problem(), placed_weight(problem), Stop()
+    )
+    assert ladder.sizes() == [0, 0, 0]
+    list(ladder.bounds())
+    small, middle, large = ladder.sizes()
+    assert 0 < 6 * small == 4 * middle == 3 * large
 
 
 def test_each_level_is_worth_more_than_all_below() -> None:

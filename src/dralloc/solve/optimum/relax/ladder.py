@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from heapq import heapify, heappop, heappush
 from itertools import chain, islice, product
 from math import gcd, log2
@@ -41,7 +42,13 @@ from dralloc.solve.optimum.relax.prices import (
 from dralloc.solve.optimum.solvers import linear
 from dralloc.solve.optimum.stopping import Stop, Stopped
 
-__all__ = ["Bound", "RelaxedCover", "relaxed_bounds", "relaxed_cover"]
+__all__ = [
+    "Bound",
+    "RelaxationLadder",
+    "RelaxedCover",
+    "relaxed_bounds",
+    "relaxed_cover",
+]
 
 # ----------------------------------------------------------------------------
 # Prices that prove much: the shadow prices of a linear program over regions of nodes,
@@ -499,15 +506,7 @@ def relaxed_bounds(
 
     Ends when there is no better relaxation, or when it is time to stop.
     """
-    with suppress(Stopped):
-        ladder = _Ladder(problem, stop)
-        best: tuple[int, ...] | None = None
-        for rung in _rungs(len(problem.nodes)):
-            for limits in ladder.climb(rung):
-                costs = tuple(costs_of(problem, tiers, ladder.levels, limits))
-                if best is None or costs > best:
-                    best = costs
-                    yield ladder.bound(costs, rung.why)
+    return RelaxationLadder(problem, tiers, stop).bounds()
 
 
 def _rungs(nodes: int) -> Iterator[_Rung]:
@@ -586,19 +585,70 @@ def _market(problem: Problem, stop: Stop) -> Market:
     return Market(problem, demand_kinds, offers, stop)
 
 
-class _Ladder:
-    def __init__(self, problem: Problem, stop: Stop) -> None:
+_SIZE_UNIT: Final = 2**20
+"""The size of a demand that pays as much as one of the last level is worth."""
+
+
+class RelaxationLadder:
+    """Proves bounds, rung by rung, and knows then what demands pay.
+
+    Parameters
+    ----------
+    tiers
+        What answers cost.
+    stop
+        When there is no time for more.
+    """
+
+    def __init__(
+        self, problem: Problem, tiers: Sequence[Objective], stop: Stop
+    ) -> None:
+        self.problem = problem
+        self.tiers = tiers
         self.stop = stop
-        self.market = _market(problem, stop)
         self.levels = levels_of(demand.weight for demand in problem.demands)
         self.limits = [level.total for level in self.levels]
         self.proven: list[list[_Proven]] = [[] for _ in self.levels]
+        self._prices: Integers | None = None
 
-    def bound(self, costs: tuple[int, ...], why: str) -> Bound:
-        """Return what is proven by now."""
-        return Bound(costs, why, self.levels, list(map(tuple, self.proven)))
+    @cached_property
+    def market(self) -> Market:
+        """What nodes offer and demands need; raises `Stopped` if there is no time to find out."""
+        return _market(self.problem, self.stop)
 
-    def climb(self, rung: _Rung) -> Iterator[Sequence[int]]:
+    def bounds(self) -> Iterator[Bound]:
+        """Climb, and give out each bound that is better than those before it."""
+        with suppress(Stopped):
+            best: tuple[int, ...] | None = None
+            for rung in _rungs(len(self.problem.nodes)):
+                for limits in self._climb(rung):
+                    costs = tuple(
+                        costs_of(self.problem, self.tiers, self.levels, limits)
+                    )
+                    if best is None or costs > best:
+                        best = costs
+                        proven = list(map(tuple, self.proven))
+                        yield Bound(costs, rung.why, self.levels, proven)
+
+    def sizes(self) -> list[int]:
+        """Return the sizes of demands: what each pays at the last prices, on the node where that is least.
+
+        What nothing is short of costs nothing. Without prices all are 0.
+
+        Raises
+        ------
+        Stopped
+            It is time to stop.
+        """
+        if self._prices is None:
+            return [0] * len(self.problem.demands)
+        paid = self.market.least_paid(self._prices)
+        # A demand of the last level is worth its factor, in the unit of prices.
+        [*_, last] = self.proven
+        worth = last[-1].factors[-1]
+        return [price * _SIZE_UNIT // worth for price in paid]
+
+    def _climb(self, rung: _Rung) -> Iterator[Sequence[int]]:
         """Yield what is placed of each level at most, in units, level by level."""
         guide = None
         if rung.regions:
@@ -650,6 +700,8 @@ class _Ladder:
         whole_factors = [round(factor * scale) for factor in factors]
         prices = self.market.affordable(rows * scale)
         bound = self.market.bound(prices, _weighted(whole_factors, counts))
+        if guide and number == len(self.levels) - 1:
+            self._prices = prices
         return _Proven(whole_factors, bound)
 
 
