@@ -45,7 +45,7 @@ from dralloc.solve.optimum.component import (
 from dralloc.solve.optimum.division import AdminClaims, admin_claims, divide
 from dralloc.solve.optimum.improve import SearchedComponent
 from dralloc.solve.optimum.model import Model
-from dralloc.solve.optimum.neighbourhood import Arrival
+from dralloc.solve.optimum.neighbourhood import WarmUp
 from dralloc.solve.optimum.objective import (
     DemandSubset,
     Objective,
@@ -517,7 +517,7 @@ class _Solve:
             return
         relaxing = self.stop.within(_RELAXING * self.stop.seconds())
         with starting_processes(
-            Arrival(), Backend(self.options.backend), self.options.jobs
+            WarmUp(), Backend(self.options.backend), self.options.jobs
         ):
             for component in searched:
                 component.climb(relaxing)

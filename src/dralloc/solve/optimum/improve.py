@@ -390,8 +390,8 @@ class _Reach(NamedTuple):
     effort: float
 
 
-_REACHES: Final = (_Reach(16, 0.2), _Reach(40, 1.0))
-"""Small neighbourhoods as long as they help: they are decided in a tenth of the time. Then large ones."""
+_REACHES: Final = (_Reach(24, 0.5), _Reach(40, 1.0))
+"""Small neighbourhoods as long as they help: they are decided in a third of the time. Then large ones."""
 
 _SIDE_BY_SIDE: Final = 8
 """So many neighbourhoods that have nothing in common are solved at a time, by however many processes: so the answer

@@ -54,12 +54,12 @@ from dralloc.solve.optimum.stopping import Stop, Stopped
 from dralloc.solve.work import Excerpt
 
 __all__ = [
-    "Arrival",
     "Bonds",
     "ExtraRules",
     "Incumbent",
     "Neighbourhood",
     "NeighbourhoodTask",
+    "WarmUp",
     "as_task",
     "neighbourhood",
 ]
@@ -403,7 +403,7 @@ class ExtraRules(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class WarmUp:
     """Nothing to do: a process that it is sent to has then imported what neighbourhoods need."""
 
     def run(self) -> None:
