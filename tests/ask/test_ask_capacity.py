@@ -284,3 +284,34 @@ def test_a_live_cluster_is_asked_and_files_come_on_top(
         both = command(more, "--live", "--kubeconfig", kubeconfig)
     assert live.stdout.startswith("2 devices on 1 node: 0 in use, 2 free")
     assert both.stdout.startswith("5 devices on 2 nodes: 0 in use, 5 free")
+
+
+def test_a_live_cluster_is_explained_as_its_version_has_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The version that the API server says it is counts, whatever its nodes report."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    newer = node("a")
+    newer["status"] = {"nodeInfo": {"kubeletVersion": "v1.36.0"}}
+    resource = "/apis/resource.k8s.io/v1"
+    lists = {
+        "/api/v1/nodes": [newer],
+        f"{resource}/resourceslices": [
+            resource_slice(gpus(2), name="a", pool="a", nodeName="a")
+        ],
+        f"{resource}/deviceclasses": [device_class()],
+        f"{resource}/resourceclaims": [claim("big", request(count=3))],
+    }
+    with serving(Recorded(lists, version="v1.35.4"), tmp_path) as kubeconfig:
+        live = ["explain", "--live", "--kubeconfig", str(kubeconfig)]
+        every = CliRunner().invoke(app, live)
+        single = CliRunner().invoke(app, [*live, "--claim", "default/big"])
+        settled = CliRunner().invoke(app, [*live, "--kubernetes", "1.35"])
+    assert "0 placed, 1 pending for 1 reason" in every.stdout
+    assert "default/big is not placed" in single.stdout
+    for result in (every, single):
+        assert result.stderr.startswith(
+            "warning: the API server runs Kubernetes 1.35, where "
+        )
+        assert result.stderr.count("warning") == 1
+    assert settled.stderr == ""

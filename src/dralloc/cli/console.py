@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, Protocol
@@ -259,6 +259,7 @@ class Session:
 
     quiet: Quiet = False
     _status: Status | None = field(default=None, init=False)
+    _warnings: set[str] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         self.out = _Console(highlight=False)
@@ -280,8 +281,14 @@ class Session:
             self.err.print(Text(one_line(line), style), soft_wrap=True)
 
     def warn(self, warnings: Iterable[object]) -> None:
-        """Say what is remarkable about the input."""
-        everything = list(warnings)
+        """Say what is remarkable about the input, and what was said before no more."""
+        told = {str(warning): warning for warning in warnings}
+        everything = [
+            warning
+            for text, warning in told.items()
+            if text not in self._warnings
+        ]
+        self._warnings.update(told)
         shown = _placed(everything[:_SHOWN])
         lines = [f"warning: {warning}" for warning in shown]
         if further := len(everything) - len(shown):
@@ -389,6 +396,8 @@ class Asking(Reader):
         DrallocError
             There is nothing to read.
         """
+        from dralloc.compile.compiler import other_version
+
         live = (
             [self._snapshot()]
             if self.live or self.context or self.kubeconfig
@@ -401,8 +410,11 @@ class Asking(Reader):
             read = dralloc.load(
                 *sources, strict=choices.strict, limits=self.limits
             )
-            cluster = read.including(choices.include)
-        self.warn(cluster.findings)
+            version = live[0].version if live else ""
+            cluster = replace(
+                read.including(choices.include), server_version=version
+            )
+        self.warn([*cluster.findings, *other_version(cluster, choices)])
         if self.plan is None:
             return cluster
         with self.busy("reading the plan"):
@@ -421,6 +433,7 @@ class Asking(Reader):
             connect(self.kubeconfig, self.context, ReadLimits()) as server,
         ):
             snapshot = take_snapshot(server, progress=count)
+            snapshot.version = server.version()
         self.warn(snapshot.warnings)
         return snapshot
 

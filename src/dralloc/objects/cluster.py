@@ -92,6 +92,8 @@ class Cluster(Answer):
         Pods that suspended owners would make; no claims are made for them.
     gone
         Pods that have run to their end or are being deleted, and why they are not among the others.
+    server_version
+        The version of the API server that all this was read from, such as ``v1.36.2``; empty if it is not known.
 
     Examples
     --------
@@ -129,6 +131,7 @@ class Cluster(Answer):
     )
     suspended: tuple[Pod, ...] = ()
     gone: Mapping[ClaimKey, Unasked] = field(default_factory=dict)
+    server_version: str = ""
 
     @classmethod
     def of(

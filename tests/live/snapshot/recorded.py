@@ -51,6 +51,8 @@ class Recorded:
         HTTP status by path.
     expiring
         How many continued requests are answered with 410, by path.
+    version
+        What the server says that it is.
     odd
         What answers in place of all that, by path, unless it returns false.
     """
@@ -65,11 +67,14 @@ class Recorded:
         default_factory=dict
     )
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    version: str = ""
 
     def answer(self, path: str, query: dict[str, str]) -> tuple[int, Json]:
         """Status and body for one request."""
         if path in self.refusals:
             return self._refused(self.refusals[path], path)
+        if path == "/version":
+            return 200, {"gitVersion": self.version}
         if path.rstrip("/") == "/apis":
             return 200, {
                 "kind": "APIGroupList",

@@ -78,7 +78,7 @@ from dralloc.problem import Demand, Problem
 from dralloc.problem.ledger import Holding
 from dralloc.problem.solution import Solution, devices_only, with_node_grants
 
-__all__ = ["CompiledCluster", "compile_cluster"]
+__all__ = ["CompiledCluster", "compile_cluster", "other_version"]
 
 # ----------------------------------------------------------------------------
 # What users should know about claims that are allocated already, and about what is
@@ -112,9 +112,17 @@ def _remarks(
             yield Finding("", "", "", rule)
 
 
-def _other_version(cluster: Cluster, choices: Choices) -> Iterator[Finding]:
-    """That the nodes run a version of Kubernetes in which gates are off by default that are on for the answer."""
-    versions = (node.status.node_info.kubelet_version for node in cluster.nodes)
+def other_version(cluster: Cluster, choices: Choices) -> Iterator[Finding]:
+    """Yield that the cluster runs a version of Kubernetes in which gates are off by default that are on for the answer.
+
+    The API server says it of itself where it was asked; else the oldest of the nodes counts.
+    """
+    who, versions = (
+        "the nodes run",
+        [node.status.node_info.kubelet_version for node in cluster.nodes],
+    )
+    if cluster.server_version:
+        who, versions = "the API server runs", [cluster.server_version]
     minors = {
         int(found[1])
         for found in map(_MINOR.match, dict.fromkeys(versions))
@@ -125,7 +133,7 @@ def _other_version(cluster: Cluster, choices: Choices) -> Iterator[Finding]:
     version = f"1.{min(minors)}"
     if version not in KNOWN_VERSIONS:
         known = ", ".join(KNOWN_VERSIONS)
-        rule = f"the nodes run Kubernetes {version}, whose feature gates are not known (those of {known} are)"
+        rule = f"{who} Kubernetes {version}, whose feature gates are not known (those of {known} are)"
         yield Finding("", "", "", rule)
         return
     there = Features.of_kubernetes(version)
@@ -136,7 +144,7 @@ def _other_version(cluster: Cluster, choices: Choices) -> Iterator[Finding]:
     ]
     if off:
         further = f" and {len(off) - _NAMED} more" if len(off) > _NAMED else ""
-        rule = f"the nodes run Kubernetes {version}, where {', '.join(off[:_NAMED])}{further} are off by default"
+        rule = f"{who} Kubernetes {version}, where {', '.join(off[:_NAMED])}{further} are off by default"
         yield Finding(
             "",
             "",
@@ -547,7 +555,7 @@ def compile_cluster(
     # depends on who matches.
     problem = worth.applied(problem)
     findings = (
-        *_other_version(cluster, choices),
+        *other_version(cluster, choices),
         *extended.findings,
         *_remarks(cluster, table, drifts, caps),
         *quotas.findings(),

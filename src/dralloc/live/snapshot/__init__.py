@@ -262,10 +262,13 @@ class ClusterSnapshot:
         For every kind by plural name, how many objects are kept of how many read.
     warnings
         What is missing.
+    version
+        The version of the API server; empty if it was not asked.
     """
 
     counts: dict[str, tuple[int, int]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    version: str = ""
     _texts: list[bytes] = field(default_factory=list)
     """The objects as JSON, which takes a tenth of the room of plain data."""
 

@@ -325,6 +325,14 @@ class ApiServer:
                 f"{wire.host}: its certificate is not verified (insecure-skip-tls-verify)",
             )
 
+    def version(self) -> str:
+        """Return the version of Kubernetes that it says it is, such as ``v1.36.2``; empty if it does not say."""
+        try:
+            answer = self.wire.send("GET", "/version")
+        except Refused:
+            return ""
+        return str(answer.get("gitVersion") or "")
+
     def groups(self) -> Mapping[str, Sequence[str]]:
         """Return the served versions of every API group but core."""
         served: dict[str, Sequence[str]] = {}
