@@ -219,3 +219,29 @@ def test_of_too_much_cpu_it_is_said_how_much_there_is() -> None:
         "request at most 8 CPU",
         "request at most 900Gi memory",
     }
+
+
+def test_nodes_that_come_closest_say_why() -> None:
+    """Nodes without such devices, or to which the pod may not come, say nothing of a selector that accepts none."""
+    tainted = node("a")
+    tainted["spec"] = {"taints": [{"key": "k", "effect": "NoSchedule"}]}
+    empty = [node(f"cpu-{number}") for number in range(3)]
+    slices = [
+        resource_slice(gpus(2), name=name, pool=name, nodeName=name)
+        for name in "ab"
+    ]
+    wrong = claim("wrong", request("gpu", "device.driver == 'other'"))
+    report = dralloc.explain(
+        cluster(
+            device_class(),
+            tainted,
+            node("b"),
+            *empty,
+            *slices,
+            wrong,
+            pod("p", "wrong"),
+        )
+    )
+    [kind] = report.kinds
+    assert kind.reason.endswith("match selector device.driver == 'other'")
+    assert kind.nodes == 1

@@ -98,7 +98,8 @@ class PendingKind:
     explanation
         Why the first of them is pending, beside everything that is placed.
     reason
-        The reason that rules out the most nodes, or what the answer says of them as a whole.
+        The reason that rules out the most of the nodes that come closest (nodes without such devices come less close
+        than any others), or what the answer says of them as a whole.
     code
         Of which kind it is; None if it is not about nodes.
     nodes
@@ -128,12 +129,12 @@ class PendingKind:
             return cls(
                 tuple(demands), explanation, _nameless(said, explanation.claims)
             )
-        largest: NodeGroup = groups[0]
-        texts = dict.fromkeys(cause.text for cause in largest.causes)
+        closest = max(groups, key=_closeness)
+        texts = dict.fromkeys(cause.text for cause in closest.causes)
         reason = _nameless("; ".join(texts), explanation.claims)
-        code = largest.causes[0].code
+        code = closest.causes[0].code
         return cls(
-            tuple(demands), explanation, reason, code, len(largest.nodes)
+            tuple(demands), explanation, reason, code, len(closest.nodes)
         )
 
     @property
@@ -149,6 +150,22 @@ class PendingKind:
             text = _nameless(suggestion.text, self.explanation.claims)
             by_text.setdefault(text, suggestion)
         return by_text
+
+
+_FAR: Final = (
+    {Code.NO_DEVICE, Code.CLASS},
+    {Code.NODE},
+    {Code.SELECTOR, Code.AMOUNT},
+)
+"""What rules out nodes that are further from holding a pod than others, the furthest first: other hardware, nodes to
+which it may not come, other kinds of the same hardware."""
+
+
+def _closeness(group: NodeGroup) -> tuple[int, int]:
+    """How close nodes come to holding a pod, and how many they are."""
+    code = group.causes[0].code
+    far = next((at for at, codes in enumerate(_FAR) if code in codes), None)
+    return len(_FAR) if far is None else far, len(group.nodes)
 
 
 def _nameless(text: str, claims: Sequence[ClaimKey]) -> str:
