@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+import scheduling_wire as short
 import wire
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.objects.choices import Mode
@@ -63,6 +64,30 @@ def test_an_attempt_is_as_if_nothing_were_known(
 @given(mixed_clusters(most_nodes=3))
 def test_so_it_is_where_everything_is_mixed(cluster: Cluster) -> None:
     compiled = compile_cluster(cluster, modes={Mode.SCHEDULER})
+    agree(compiled, [Profile()], compiled.problem.all_nodes)
+
+
+@settings(
+    max_examples=examples(10),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(mixed_clusters(most_nodes=4))
+def test_so_it_is_where_all_nodes_are_asked_at_once(cluster: Cluster) -> None:
+    compiled = compile_cluster(cluster, modes={Mode.SCHEDULER})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dralloc.solve.scheduler.attempt._FEW", 0)
+        agree(compiled, [Profile()], compiled.problem.all_nodes)
+
+
+def test_so_it_is_with_amounts_that_are_too_large_for_columns() -> None:
+    vast = {"cpu": "8", "memory": "1024Pi", "pods": "110"}
+    objects = [short.node(f"node-{number}", vast) for number in range(10)]
+    objects += [
+        short.pod(f"pod-{number}", requests={"memory": f"{number + 1}Pi"})
+        for number in range(3)
+    ]
+    compiled = compile_cluster(wire.cluster(*objects), modes={Mode.SCHEDULER})
     agree(compiled, [Profile()], compiled.problem.all_nodes)
 
 

@@ -430,14 +430,14 @@ def turned_away(
     The other filters look at each node by itself, and none ends with an error. So nodes may be asked in any order, and
     a node that is turned away is one that any filter rejects.
     """
-    nominated = set(_nominated_places(cycle)).intersection(window.tolist())
+    nominated = _nominated_places(cycle)
     if not nominated:
         return {}
     if not _come_apart(cycle, checks):
         return None
     check, known = _together(checks), _known(cycle, checks)
     rejections: dict[int, Rejection] = {}
-    for place in sorted(nominated):
+    for place in np.intersect1d(nominated, window).tolist():
         node = cycle.snapshot.nodes[place]
         if known.ask(check, node) is None:
             rejection = _asked_beside(cycle, check, node)
@@ -561,14 +561,20 @@ def _verdicts(
     """
     nodes = cycle.snapshot.nodes
     verdicts = Verdicts(len(nodes))
-    if not cycle.memory.is_kept:
-        checks = _checked_at_once(cycle, checks, window, verdicts)
-    elif not any(plugin.looks_around for plugin, _ in checks):
+    if _come_apart(cycle, checks):
+        of_nodes, served = _known_apart(cycle, checks, window)
+        passing = of_nodes.not_rejected(window)
+        served.ask_for(checks[-1][1], passing, nodes, enough)
+        verdicts.enter_known(window, of_nodes)
+        verdicts.enter_known(passing, served)
+        return verdicts
+    looks_around = any(plugin.looks_around for plugin, _ in checks)
+    if cycle.memory.is_kept and not looks_around:
         verdicts = _known(cycle, checks)
         if len(verdicts.open(window)) < _FEW:
             verdicts.ask_for(_together(checks), window, nodes, enough)
             return verdicts
-        checks = _checked_at_once(cycle, checks, window, verdicts)
+    checks = _checked_at_once(cycle, checks, window, verdicts)
     if checks and not any(plugin.looks_around for plugin, _ in checks):
         remembered, unknown = _known(cycle, checks), verdicts.open(window)
         _ruled_out(cycle, checks, unknown, remembered)
@@ -758,23 +764,26 @@ def _candidates(
     cycle: Cycle, checks: Checks, window: Places
 ) -> tuple[Places, Verdicts]:
     """The places that nothing is known to be against, and what is known about devices."""
+    of_nodes, served = _known_apart(cycle, checks, window)
+    return served.not_rejected(of_nodes.not_rejected(window)), served
+
+
+def _known_apart(
+    cycle: Cycle, checks: Checks, window: Places
+) -> tuple[Verdicts, Verdicts]:
+    """What everything but devices has against the places of a window, and what is known of devices at the others."""
     memory, node_checks = cycle.memory, checks[:-1]
     assert memory.of_claims is not None
+    of_nodes = _known(cycle, node_checks)
+    unknown = of_nodes.open(window)
+    if len(unknown) >= _FEW:
+        node_checks = _checked_at_once(cycle, node_checks, unknown, of_nodes)
+    if len(unknown):
+        check = _together(node_checks)
+        of_nodes.ask_for(check, unknown, cycle.snapshot.nodes, len(unknown))
     served = memory.of_claims.verdicts((_CLAIMS_FILTER,))
-    if node_checks:
-        names = tuple(plugin.name for plugin, _ in node_checks)
-        verdicts = (
-            memory.verdicts(names) if memory.is_kept else Verdicts(memory.size)
-        )
-        unknown = verdicts.open(window)
-        if len(unknown) >= _FEW:
-            node_checks = _checked_at_once(cycle, node_checks, window, verdicts)
-        if len(unknown) and node_checks:
-            check = _together(node_checks)
-            verdicts.ask_for(check, window, cycle.snapshot.nodes, len(window))
-        window = verdicts.not_rejected(window)
-    _ruled_out(cycle, checks[-1:], window, served)
-    return served.not_rejected(window), served
+    _ruled_out(cycle, checks[-1:], of_nodes.not_rejected(window), served)
+    return of_nodes, served
 
 
 def _served(

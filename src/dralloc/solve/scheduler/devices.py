@@ -204,8 +204,9 @@ class Devices(QuickRun):
         self._answers: _Searched = defaultdict(_NodeAnswers)
         self._enough: dict[ClaimClass, NDArray[np.bool_]] = {}
         # By node, whether the devices do not do for a class whatever is in use, and whether they will not again.
-        self._never_fits: dict[ClaimClass, NDArray[np.bool_]] = {}
         self._hopeless: dict[ClaimClass, NDArray[np.bool_]] = {}
+        # By node, the classes of which only the latter is true.
+        self._hopeless_on: dict[int, set[ClaimClass]] = defaultdict(set)
         self._recent: dict[ClaimKey, tuple[_Searched, _Searched]] = {}
         self._compiled = compiled
         # Claims that are free by supposition, and how many suppositions there are.
@@ -403,6 +404,7 @@ class Devices(QuickRun):
             answers.lasting[claim_class] = grants
             if grants is None and claim_class in self._hopeless:
                 self._hopeless[claim_class][node.number] = True
+                self._hopeless_on[node.number].add(claim_class)
         return grants
 
     def _find_supposing(
@@ -448,10 +450,11 @@ class Devices(QuickRun):
             # Of a node with an invalid pool the scheduler says something else.
             enough = self._has_enough(claims, claim_class)
             never_fits = ~(enough | self._has_invalid)
-            self._never_fits[claim_class] = never_fits
             hopeless = self._hopeless[claim_class] = never_fits.copy()
             for node, answers in self._answers.items():
-                hopeless[node] |= answers.rules_out(claim_class)
+                if answers.rules_out(claim_class) and not never_fits[node]:
+                    hopeless[node] = True
+                    self._hopeless_on[node].add(claim_class)
         return self._hopeless[claim_class]
 
     @cached_property
@@ -651,11 +654,11 @@ class Devices(QuickRun):
 
     def _hope_again(self, node: NodeIndex) -> None:
         """Something was released: classes may fit that did not before."""
-        answers = self._answers[node]
-        for claim_class, hopeless in self._hopeless.items():
-            if hopeless[node]:
-                never_fits = self._never_fits[claim_class][node]
-                hopeless[node] = never_fits or answers.rules_out(claim_class)
+        answers, hopeless_here = self._answers[node], self._hopeless_on[node]
+        for claim_class in tuple(hopeless_here):
+            if not answers.rules_out(claim_class):
+                self._hopeless[claim_class][node] = False
+                hopeless_here.remove(claim_class)
 
     def _seeing(self, placement: Placement) -> Set[NodeIndex]:
         """The nodes that can see the devices of a placement."""

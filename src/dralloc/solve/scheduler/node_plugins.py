@@ -10,7 +10,6 @@ from collections.abc import (
     Hashable,
     Iterable,
     Iterator,
-    Mapping,
     Sequence,
     Set,
 )
@@ -37,8 +36,10 @@ from dralloc.solve.scheduler.plugin import (
     MAX_SCORE,
     Check,
     Cycle,
+    Places,
     Plugin,
     Rejection,
+    RejectionColumn,
     Scores,
     Scoring,
     relative,
@@ -46,6 +47,7 @@ from dralloc.solve.scheduler.plugin import (
 )
 from dralloc.solve.scheduler.snapshot import (
     EVERY_NODE,
+    EligibleNodes,
     NodeInfo,
     Snapshot,
     Tally,
@@ -401,6 +403,9 @@ INTER_POD_AFFINITY: Final = Plugin(
 _UNEVEN: Final = "node(s) didn't match pod topology spread constraints"
 _TOO_UNEVEN: Final = Rejection((_UNEVEN,), resolvable=True, eased=True)
 _NO_DOMAIN: Final = Rejection((f"{_UNEVEN} (missing required label)",))
+_LACKS_DOMAIN: Final = 1
+_IS_UNEVEN: Final = 2
+"""The places of these two in a column, counted from 1."""
 _IGNORED: Final = -1
 """The score of a node that lacks a label."""
 
@@ -422,14 +427,14 @@ class _SpreadConstraint:
     itself
         Whether the pods themselves count.
     eligible
-        The nodes on which pods count, by place, with their domains.
+        The nodes on which pods count.
     """
 
     spec: TopologySpreadConstraint
     sort: Hashable
     selects: Callable[[PodKind], bool]
     itself: bool
-    eligible: Mapping[int, str]
+    eligible: EligibleNodes
     snapshot: Snapshot
 
     @property
@@ -437,14 +442,9 @@ class _SpreadConstraint:
         return self.spec.topology_key
 
     @cached_property
-    def domains(self) -> frozenset[str]:
-        """The domains of eligible nodes."""
-        return frozenset(self.eligible.values())
-
-    @cached_property
     def tally(self) -> Tally:
         """Pods by domain."""
-        places = frozenset(self.eligible)
+        places = self.eligible.places
         return self.snapshot.tally(
             (self.sort, places), self.key, self.selects, places
         )
@@ -475,13 +475,31 @@ def _filter_by_spread(cycle: Cycle) -> Check | None:
     return check
 
 
+def _uneven_column(cycle: Cycle, places: Places) -> RejectionColumn | None:
+    """Return what `_filter_by_spread` says about nodes."""
+    codes = np.zeros(len(places), np.int64)
+    for constraint in _constraints(cycle, "DoNotSchedule"):
+        domains, numbers = cycle.snapshot.columns.domains(constraint.key)
+        # The last stands for nodes without a domain.
+        pods = np.zeros(len(numbers) + 1, np.int64)
+        for domain, count in constraint.tally.counts.items():
+            pods[numbers[domain]] = count
+        domain_at = domains[places]
+        too_many = pods[domain_at] > _most_in_domain(constraint)
+        against = np.where(domain_at < 0, _LACKS_DOMAIN, too_many * _IS_UNEVEN)
+        codes = np.where(codes, codes, against)
+    return RejectionColumn(codes, (_NO_DOMAIN, _TOO_UNEVEN))
+
+
 def _most_in_domain(constraint: _SpreadConstraint) -> int:
     """Return how many pods may be in a domain already: the fewest in any, and the skew, with the pod itself."""
     counts, spec = constraint.tally.counts, constraint.spec
     fewest = 0
     # With fewer domains than asked for, one that does not exist yet counts as empty.
-    if len(constraint.domains) >= (spec.min_domains or 1):
-        fewest = min(counts.get(domain, 0) for domain in constraint.domains)
+    if len(constraint.eligible.domains) >= (spec.min_domains or 1):
+        fewest = min(
+            counts.get(domain, 0) for domain in constraint.eligible.domains
+        )
     return spec.max_skew + fewest - constraint.itself
 
 
@@ -563,17 +581,36 @@ def _worked_out(cycle: Cycle, action: str) -> Iterator[_SpreadConstraint]:
     ]
     keys = _needed(cycle, specs)
     for spec in specs:
-        eligible = {
-            node.place: node.labels.get(spec.topology_key, "")
-            for node in cycle.snapshot.nodes
-            if _has(node, keys) and _counts(spec, kind, node)
-        }
+        eligible = _eligible(cycle, spec, keys)
         selects = (
             _of_selector(spec, kind)
             if own_constraints
             else _of_controller(kind)
         )
         yield _SpreadConstraint(spec, *selects, eligible, cycle.snapshot)
+
+
+def _eligible(
+    cycle: Cycle, spec: TopologySpreadConstraint, keys: Sequence[str]
+) -> EligibleNodes:
+    """The nodes with some labels on which pods count, worked out once for all kinds to which the same matters."""
+    kind, snapshot = cycle.pod.kind, cycle.snapshot
+    identity = (
+        spec.topology_key,
+        tuple(keys),
+        _affinity(cycle) if spec.node_affinity_policy == "Honor" else None,
+        _tolerations(cycle) if spec.node_taints_policy == "Honor" else None,
+    )
+    if identity not in snapshot.eligible:
+        domain_of = {
+            node.place: node.labels.get(spec.topology_key, "")
+            for node in snapshot.nodes
+            if _has(node, keys) and _counts(spec, kind, node)
+        }
+        snapshot.eligible[identity] = EligibleNodes(
+            frozenset(domain_of), frozenset(domain_of.values())
+        )
+    return snapshot.eligible[identity]
 
 
 def _counts(
@@ -616,4 +653,5 @@ POD_TOPOLOGY_SPREAD: Final = Plugin(
     _score_spread,
     weight=2,
     looks_around=True,
+    column=_uneven_column,
 )

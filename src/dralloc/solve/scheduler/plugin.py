@@ -354,7 +354,9 @@ class Verdicts:
 
     def enter_column(self, places: Places, column: RejectionColumn) -> None:
         """Know what is against some places; those against which nothing is stay as they are."""
-        against = column.codes > 0
+        (against,) = column.codes.nonzero()
+        if not len(against):
+            return
         codes = np.array(
             [_UNKNOWN, *map(self._code_of, column.rejections)], np.int64
         )

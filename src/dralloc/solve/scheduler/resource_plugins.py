@@ -108,9 +108,10 @@ def _lacking_column(cycle: Cycle, places: Places) -> RejectionColumn | None:
         codes = (columns.pod_room[places] < 1).astype(np.int64) << 1
         resolvable = np.ones(len(places), np.bool_)
         for bit, (name, amount) in enumerate(requests.items(), 2):
+            short = amount > columns.free(name)[places]
+            if not short.any():
+                continue
             allocatable = columns.allocatable(name)[places]
-            free = np.maximum(allocatable - columns.requested(name)[places], 0)
-            short = amount > free
             if cycle.devices.is_backed(name):
                 # A node that does not have the resource may have devices for it.
                 short &= allocatable != 0
@@ -119,8 +120,10 @@ def _lacking_column(cycle: Cycle, places: Places) -> RejectionColumn | None:
         codes[columns.limited[places] == 0] = 0
     except TooLargeError:
         return None
-    codes |= resolvable & (codes != 0)
     (against,) = codes.nonzero()
+    if not len(against):
+        return RejectionColumn(codes, ())
+    codes |= resolvable & (codes != 0)
     # From bits to places in the list of rejections, counted from 1.
     kinds = sorted(set(codes[against].tolist()))
     codes[against] = 1 + np.searchsorted(

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EVERY_NODE",
+    "EligibleNodes",
     "Granted",
     "NodeInfo",
     "NodesAt",
@@ -244,6 +245,7 @@ class NodeColumns:
         self._columns: dict[Hashable, _Column] = {}
         self._seen: dict[Hashable, int] = {}
         self._traits: dict[Hashable, Numbers] = {}
+        self._numbers_of_domains: dict[str, dict[str, int]] = defaultdict(dict)
 
     def allocatable(self, resource: str) -> Numbers:
         """Return what nodes have of a resource."""
@@ -257,6 +259,17 @@ class NodeColumns:
         return self._column(
             ("requested", resource),
             lambda node: node.requested.get(resource, 0),
+        )
+
+    def free(self, resource: str) -> Numbers:
+        """Return what nodes have of a resource that is not requested of them; nothing where more is."""
+        return self._column(
+            ("free", resource),
+            lambda node: max(
+                _checked(node.allocatable.get(resource, 0))
+                - _checked(node.requested.get(resource, 0)),
+                0,
+            ),
         )
 
     def occupied(self, resource: str) -> Numbers:
@@ -288,6 +301,18 @@ class NodeColumns:
 
         return self._column("lowest priority", lowest)
 
+    def domains(self, topology_key: str) -> tuple[Numbers, Mapping[str, int]]:
+        """By node the number of its domain, -1 without one, and the numbers of the domains."""
+        numbers = self._numbers_of_domains[topology_key]
+
+        def number(node: NodeInfo) -> int:
+            domain = node.labels.get(topology_key)
+            if domain is None:
+                return -1
+            return numbers.setdefault(domain, len(numbers))
+
+        return self.trait(("domain", topology_key), number), numbers
+
     def trait(self, key: Hashable, read: Callable[[NodeInfo], int]) -> Numbers:
         """Something about nodes that never changes, read once."""
         if key not in self._traits:
@@ -301,14 +326,13 @@ class NodeColumns:
     ) -> Numbers:
         column = self._columns.get(key)
         if column is None:
-            zeroes = np.zeros(len(self._nodes), np.int64)
-            column = self._columns[key] = _Column(zeroes, read)
-            places: Sequence[int] = range(len(self._nodes))
+            values = [_checked(read(node)) for node in self._nodes]
+            column = _Column(np.array(values, np.int64), read)
+            self._columns[key] = column
         else:
             # Only where something has changed since the column was read last.
-            places = self._changes[self._seen[key] :]
-        for place in set(places):
-            column.values[place] = _checked(read(self._nodes[place]))
+            for place in set(self._changes[self._seen[key] :]):
+                column.values[place] = _checked(read(self._nodes[place]))
         self._seen[key] = len(self._changes)
         return column.values
 
@@ -380,6 +404,13 @@ class Tally:
         return self.counts.get(node.labels.get(self.topology_key, ""), 0)
 
 
+class EligibleNodes(NamedTuple):
+    """The nodes on which pods count for a constraint, by place, and their domains."""
+
+    places: frozenset[int]
+    domains: frozenset[str]
+
+
 class Snapshot:
     """The nodes in the scheduler's order and the pods on them.
 
@@ -396,7 +427,7 @@ class Snapshot:
     number that a node had before only if everything on it is as it was then. ``numbers``: by place the index of the
     node in the problem. ``columns``: what nodes have and are, for all of them at once. ``carried``: for each
     sort of terms (`PodKind.required_anti_affinity`, ...) the terms that pods on nodes have, with the number of pods
-    that have them by domain.
+    that have them by domain. ``eligible``: on which nodes pods count for constraints, by all that makes a difference.
     """
 
     def __init__(
@@ -421,6 +452,7 @@ class Snapshot:
         # By key between pods: in how many tallies it was looked for, and those in which it counts.
         self._tallies_of_kind: dict[Hashable, tuple[int, list[Tally]]] = {}
         self.carried: dict[str, dict[Term, Tally]] = defaultdict(dict)
+        self.eligible: dict[Hashable, EligibleNodes] = {}
 
     @cached_property
     def images(self) -> Mapping[str, int]:
