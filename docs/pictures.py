@@ -1,7 +1,11 @@
-"""The pictures of the report in the documentation: ``python docs/pictures.py`` takes them with Chromium.
+"""The pictures in the documentation.
 
-Each carries what the report says in its metadata. A test compares that with what the report says now, so that a picture
-of an old answer is found out without a browser.
+``python docs/pictures.py report`` takes those of the report with Chromium. Each carries what the report says in its
+metadata. A test compares that with what the report says now, so that a picture of an old answer is found out without a
+browser.
+
+``python docs/pictures.py search`` searches for the optimum of a mixed cluster for a minute, by two processes, and draws
+how value and bound come closer. No test compares that: it depends on the machine.
 """
 
 from __future__ import annotations
@@ -13,12 +17,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from matplotlib import pyplot as plt
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 import dralloc
+from benchmarks import workloads
+from benchmarks.registry import WORKLOADS
+from dralloc import plot
 from dralloc.objects.report import as_text
 from dralloc.show.page.render import Circumstances, render
+from dralloc.solve.optimum import Progress
 
 __all__ = ["BROWSER", "DESCRIPTION", "SCHEMES", "described", "take"]
 
@@ -88,9 +97,31 @@ def take(comparison: dralloc.Comparison, directory: Path) -> list[Path]:
     return taken
 
 
-if __name__ == "__main__":
-    print(
-        *take(dralloc.compare(dralloc.load(ROOT / MODEL)), IMAGES),
-        sep="\n",
-        file=sys.stderr,
+def search(directory: Path) -> list[Path]:
+    """Draw the search for the optimum of the workload ``mixed`` with 100 nodes, over a minute."""
+    assert workloads.__all__
+    objects = WORKLOADS["mixed"].objects(100, seed=1)
+    records: list[Progress] = []
+    dralloc.allocate(
+        dralloc.load(list(objects)),
+        time_limit=60,
+        jobs=2,
+        progress=records.append,
     )
+    # The priority that is proven last, or not at all.
+    plot.progress(records, phase=records[-1].phase).set_ylabel("pods placed")
+    picture = directory / "mixed-search.svg"
+    plt.rcParams["svg.hashsalt"] = picture.name
+    plt.savefig(picture, metadata={"Date": None})
+    return [picture]
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["report"]:
+            taken = take(dralloc.compare(dralloc.load(ROOT / MODEL)), IMAGES)
+        case ["search"]:
+            taken = search(IMAGES)
+        case _:
+            raise SystemExit("python docs/pictures.py report|search")
+    print(*taken, sep="\n", file=sys.stderr)

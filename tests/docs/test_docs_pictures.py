@@ -36,7 +36,7 @@ def said(picture: Path) -> str:
 def test_a_picture_shows_the_answer_of_today(scheme: str) -> None:
     picture = IMAGES / f"h100-mig-report-{scheme}.png"
     assert said(picture) == described(comparison()), (
-        "run python docs/pictures.py"
+        "run python docs/pictures.py report"
     )
 
 
