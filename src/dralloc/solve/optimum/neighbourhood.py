@@ -50,6 +50,7 @@ from dralloc.solve.optimum.objective import Objective
 from dralloc.solve.optimum.parallel import Excerpts
 from dralloc.solve.optimum.rows import fix_cost
 from dralloc.solve.optimum.search import as_few, minimise
+from dralloc.solve.optimum.solvers import cp_model
 from dralloc.solve.optimum.stopping import Stop, Stopped
 from dralloc.solve.work import Excerpt
 
@@ -404,10 +405,11 @@ class ExtraRules(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WarmUp:
-    """Nothing to do: a process that it is sent to has then imported what neighbourhoods need."""
+    """Has a process import what neighbourhoods need before there are any."""
 
     def run(self) -> None:
-        """Be there."""
+        """Use the solver, which is imported when it is used first."""
+        cp_model.CpModel()
 
 
 @dataclass(frozen=True, slots=True)
