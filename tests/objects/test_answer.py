@@ -1,16 +1,17 @@
-"""Answers at a prompt and in a notebook: short in text, bounded in HTML, and nothing of the input is markup."""
+"""Answers at a prompt, in a notebook and as JSON: short in text, bounded in HTML, nothing of the input is markup."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pytest
+from pydantic import Field
 
 import dralloc
 from conftest import ROOT
@@ -22,8 +23,10 @@ from dralloc.ask.whatif import (
     partition_layout,
     preempt,
 )
-from dralloc.objects.answer import Answer
+from dralloc.objects.answer import Amount, Answer, Fields, Nanos
 from dralloc.objects.load import read_documents
+from dralloc.objects.names import ClaimKey
+from dralloc.objects.quantity import NANOS
 from dralloc.problem.solution import Solution
 from wire import (
     Json,
@@ -186,3 +189,86 @@ def test_costs_are_exact_in_the_headline() -> None:
         source(), "default/claim-0=15", prices={"node-0": Fraction(1, 3)}
     )
     assert answer.headline == "Cost 1/3: proven to be the lowest"
+
+
+class _Holder(NamedTuple):
+    key: ClaimKey
+    priority: int
+    """The higher, the earlier."""
+
+
+@dataclass(frozen=True)
+class _Use:
+    """What is in use of something."""
+
+    name: str
+    used: Nanos
+    """What nobody else can have."""
+    most: Nanos | None
+    holders: tuple[_Holder, ...]
+    reasons: Mapping[str, int]
+    hidden: bool = True
+
+    @property
+    def free(self) -> Nanos:
+        """What is left."""
+        return (self.most or 0) - self.used
+
+
+class _HolderFields(Fields, of=_Holder):
+    """Who has some of it."""
+
+
+class _UseFields(Fields, of=_Use, shown="name free used most holders reasons"):
+    """What is in use of something, in JSON."""
+
+    title: str = Field(validation_alias="name")
+    most: Amount | None
+    """The cap; null for none."""
+
+
+def test_documents_have_the_fields_of_answers() -> None:
+    holder = _Holder(ClaimKey("default", "claim"), 3)
+    use = _Use("memory", NANOS, 2 * NANOS, (holder,), {"full": 1})
+    assert _UseFields.model_validate(use).model_dump(
+        mode="json", by_alias=True
+    ) == {
+        "title": "memory",
+        "free": "1",
+        "used": "1",
+        "most": "2",
+        "holders": [{"key": "default/claim", "priority": 3}],
+        "reasons": {"full": 1},
+    }
+
+
+def test_documents_are_described_as_answers_are() -> None:
+    schema = _UseFields.model_json_schema(mode="serialization")
+    described = {
+        name: form.get("description")
+        for name, form in schema["properties"].items()
+    }
+    assert described == {
+        "title": None,
+        "free": "What is left.",
+        "used": "What nobody else can have.",
+        "most": "The cap; null for none.",
+        "holders": None,
+        "reasons": None,
+    }
+    [holder] = schema["$defs"].values()
+    assert (
+        holder["properties"]["priority"]["description"]
+        == "The higher, the earlier."
+    )
+
+
+def test_what_has_no_form_is_to_be_stated() -> None:
+    @dataclass(frozen=True)
+    class Odd:
+        value: complex
+
+    with pytest.raises(TypeError, match="complex"):
+
+        class OddFields(Fields, of=Odd):
+            """Nothing that JSON knows."""

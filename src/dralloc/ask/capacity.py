@@ -14,7 +14,14 @@ from pydantic import Field
 
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.compile.inventory import held_results, product_name, product_names
-from dralloc.objects.answer import Amount, Document, Documented, Fields, Word
+from dralloc.objects.answer import (
+    Amount,
+    Document,
+    Documented,
+    Fields,
+    Nanos,
+    Word,
+)
 from dralloc.objects.api import ResourceSlice
 from dralloc.objects.choices import Choices, NodelessWords, spelled_out
 from dralloc.objects.cluster import Cluster, cluster_of
@@ -87,10 +94,6 @@ class DeviceRow:
         Where, if the row is about one node or one pool.
     states
         How many are in each state.
-    most_free
-        The most that are free on one node: what a pod could get at once.
-    partitions
-        Whether they draw on counters, so that they overlap and not all of them can be in use at once.
     """
 
     driver: str
@@ -99,7 +102,9 @@ class DeviceRow:
     pool: str
     states: Mapping[DeviceState, int]
     most_free: int = 0
+    """The most that are free on one node."""
     partitions: bool = False
+    """Whether they overlap, as they draw on counters."""
 
     @property
     def total(self) -> int:
@@ -142,17 +147,15 @@ class DeviceRow:
 
 @dataclass(frozen=True, slots=True)
 class AmountRow:
-    """How much there is of all counters, or of all consumable capacities, of one name. Amounts in nanos.
-
-    ``largest`` is the most that is left in one place: in a counter set, or on a device.
-    """
+    """How much there is of all counters, or of all consumable capacities, of one name."""
 
     kind: str
     driver: str
     name: str
-    total: int
-    in_use: int
-    largest: int
+    total: Nanos
+    in_use: Nanos
+    largest: Nanos
+    """The most that is left in one counter set, or on one device."""
 
     @property
     def free(self) -> int:
@@ -160,10 +163,13 @@ class AmountRow:
         return self.total - self.in_use
 
 
-class DeviceFields(Fields):
+class DeviceFields(
+    Fields,
+    of=DeviceRow,
+    shown="driver product node pool total in_use free blocked held_back most_free partitions",
+):
     """How many devices there are of one sort."""
 
-    driver: str
     product: Word
     """Null if no attribute tells."""
     node: Word
@@ -177,23 +183,14 @@ class DeviceFields(Fields):
     blocked: int
     """Those whose counters others use up."""
     held_back: dict[DeviceState, int]
-    most_free: int
-    """The most that are free on one node."""
-    partitions: bool
-    """Whether they overlap, as they draw on counters."""
 
 
-class AmountFields(Fields):
+class AmountFields(
+    Fields, of=AmountRow, shown="kind driver name total in_use free largest"
+):
     """How much there is of all counters, or of all consumable capacities, of one name."""
 
-    kind: str
-    driver: str
-    name: str
-    total: Amount
-    in_use: Amount
     free: Amount
-    largest: Amount
-    """The most that is left in one counter set, or on one device."""
 
 
 class CapacityDocument(Document):

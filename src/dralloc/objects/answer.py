@@ -5,9 +5,28 @@ First what every JSON document is made of (`Fields`, `Document`), then the answe
 
 from __future__ import annotations
 
+import ast
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sized
-from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from collections.abc import Iterable, Mapping, Sized
+from dataclasses import fields, is_dataclass
+from functools import cache, reduce
+from inspect import cleandoc, getsource
+from itertools import pairwise
+from operator import or_
+from textwrap import dedent
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    Self,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pydantic import (
     AliasGenerator,
@@ -15,12 +34,16 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetJsonSchemaHandler,
     PlainSerializer,
     ValidationInfo,
     WithJsonSchema,
 )
 from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
+from dralloc.objects.names import ClaimKey, DeviceID, PoolID
 from dralloc.objects.notebook import cell_of, shortened
 from dralloc.objects.quantity import Quantity
 from dralloc.objects.report import Part, Table, as_text
@@ -34,6 +57,7 @@ __all__ = [
     "Documented",
     "Fields",
     "Key",
+    "Nanos",
     "Timings",
     "Word",
     "described",
@@ -77,6 +101,9 @@ Amount = Annotated[
 ]
 """Nanos, written as a quantity."""
 
+Nanos = Annotated[int, "nanos"]
+"""An amount as answers hold it: documents write it as an `Amount`."""
+
 Timings = Annotated[dict[str, float], Field(description="Seconds by phase.")]
 
 
@@ -86,7 +113,12 @@ def described(info: ValidationInfo) -> Any:
 
 
 class Fields(BaseModel):
-    """A part of a document. It reads its fields from the attributes of what it describes."""
+    """A part of a document. It reads its fields from the attributes of what it describes.
+
+    ``class GangFields(Fields, of=Gathering)`` has the fields of a `Gathering` in their order, with their names, their
+    types and the docstrings below them. `shown` names which ones, in the order of the document, properties among them.
+    What JSON says in another way is stated in the class: another name or type, or a docstring of its own.
+    """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
         alias_generator=AliasGenerator(serialization_alias=to_camel),
@@ -96,6 +128,113 @@ class Fields(BaseModel):
         json_schema_serialization_defaults_required=True,
         use_attribute_docstrings=True,
     )
+
+    _derived: ClassVar[Mapping[str, type]] = {}
+    """By derived field the class whose docstring it has."""
+
+    def __init_subclass__(
+        cls, of: type | None = None, shown: str = "", **settings: Any
+    ) -> None:
+        super().__init_subclass__(**settings)
+        if of is None:
+            return
+        _FORMS[of] = cls
+        stated = cls.__annotations__
+        by_attribute = {}
+        for name in stated:
+            alias = getattr(cls.__dict__.get(name), "validation_alias", None)
+            by_attribute[alias if isinstance(alias, str) else name] = name
+        derived: dict[str, Any] = {}
+        for name in shown.split() or _field_names(of):
+            if name in by_attribute:
+                field = by_attribute.pop(name)
+                derived[field] = stated[field]
+            else:
+                derived[name] = _in_json(_type_of(of, name))
+        cls._derived = {
+            **cls._derived,
+            **dict.fromkeys(derived.keys() - stated.keys(), of),
+        }
+        # Pydantic looks at annotations only after this.
+        cls.__annotations__ = {**derived, **stated}
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Describe derived fields as the answer's class does."""
+        reference = handler(schema)
+        form = handler.resolve_ref_schema(reference)
+        for name, of in cls._derived.items():
+            description = _docstrings(of).get(name)
+            if description:
+                form["properties"][to_camel(name)]["description"] = description
+        return reference
+
+
+_FORMS: Final[dict[type, type[Fields]]] = {}
+"""What documents make of parts of answers."""
+
+
+def _field_names(of: type) -> list[str]:
+    """Return the fields of a dataclass or named tuple."""
+    if is_dataclass(of):
+        return [field.name for field in fields(of)]
+    names: tuple[str, ...] = getattr(of, "_fields", ())
+    return list(names)
+
+
+def _type_of(of: type, name: str) -> Any:
+    """Return the type of a field or property."""
+    attribute = getattr(of, name, None)
+    function = getattr(attribute, "fget", getattr(attribute, "func", None))
+    if function is not None:
+        return get_type_hints(function, include_extras=True)["return"]
+    return get_type_hints(of, include_extras=True)[name]
+
+
+def _in_json(hint: Any) -> Any:
+    """Return the type that JSON has for values of a type.
+
+    Names are keys, whatever can be counted through is a list, and parts of answers have forms of their own.
+    """
+    if hint in _FORMS:
+        return _FORMS[hint]
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return Amount if inner[1:] == get_args(Nanos)[1:] else hint
+    if origin in (Union, UnionType):
+        return reduce(or_, map(_in_json, inner))
+    if origin is not None and issubclass(origin, Mapping):
+        return dict[_in_json(inner[0]), _in_json(inner[1])]  # type: ignore[misc] # as below
+    if origin is not None and issubclass(origin, Iterable):
+        return list[_in_json(inner[0])]  # type: ignore[misc] # known at run time
+    if hint in (ClaimKey, DeviceID, PoolID):
+        return Key
+    if issubclass(hint, bool | int | float | str | NoneType):
+        return hint
+    raise TypeError(f"{hint} has no form in JSON: state the field")
+
+
+@cache
+def _docstrings(of: type) -> Mapping[str, str]:
+    """Return the docstrings below the fields of a class, and those of its properties."""
+    [tree] = ast.parse(dedent(getsource(of))).body
+    assert isinstance(tree, ast.ClassDef)
+    texts = {
+        statement.name: ast.get_docstring(statement)
+        for statement in tree.body
+        if isinstance(statement, ast.FunctionDef)
+    }
+    for statement, follower in pairwise(tree.body):
+        if isinstance(statement, ast.AnnAssign) and isinstance(
+            follower, ast.Expr
+        ):
+            assert isinstance(statement.target, ast.Name)
+            texts[statement.target.id] = cleandoc(
+                ast.literal_eval(follower.value)
+            )
+    return {name: text for name, text in texts.items() if text}
 
 
 class Document(Fields):

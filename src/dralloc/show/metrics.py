@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import add
 
+from dralloc.objects.answer import Nanos
 from dralloc.objects.notebook import Brief
 from dralloc.objects.quantity import NANOS
 from dralloc.problem import Problem
@@ -32,10 +33,10 @@ class Spending:
 
     namespace: str
     resource: str
-    total: int
-    before: int
-    used: int
-    most: int | None = None
+    total: Nanos
+    before: Nanos
+    used: Nanos
+    most: Nanos | None = None
 
     @property
     def exceeded(self) -> bool:
@@ -81,14 +82,8 @@ class Metrics(Brief):
 
     Parameters
     ----------
-    placed, weight
-        Placed demands, and the sum of their weights.
-    devices
-        Devices that at least one new allocation uses, without admin access.
-    nodes
-        Nodes with at least one placed demand.
-    ranks
-        How many requests got their alternative of rank 0, 1, ...
+    placed
+        Placed demands.
     utilisation
         Whole devices by driver and product, then counters, then capacities of shareable devices, by driver and name.
     spending
@@ -97,9 +92,13 @@ class Metrics(Brief):
 
     placed: int
     weight: int
+    """Sum of the weights of what is placed."""
     devices: int
+    """Devices that at least one new allocation uses."""
     nodes: int
+    """Nodes with at least one placement."""
     ranks: tuple[int, ...]
+    """How many requests got their first alternative, their second, and so on."""
     utilisation: tuple[Utilisation, ...]
     spending: tuple[Spending, ...] = ()
 

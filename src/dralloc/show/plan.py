@@ -39,7 +39,6 @@ from dralloc.objects.answer import (
     Word,
 )
 from dralloc.objects.api import AllocationResult, ResourceClaim
-from dralloc.objects.assembly import Unasked
 from dralloc.objects.choices import Choices, ChoiceWords, Mode, spelled_out
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import Finding
@@ -58,7 +57,7 @@ from dralloc.objects.report import (
 from dralloc.objects.save import write_text
 from dralloc.problem import Claim, Demand
 from dralloc.problem.solution import Grant, Placement, Solution, Status, Tier
-from dralloc.show.metrics import Metrics, Spending, measure
+from dralloc.show.metrics import Metrics, Spending, Utilisation, measure
 from dralloc.show.question import (
     WHO,
     NotAsked,
@@ -76,6 +75,44 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["ComparisonDocument", "Placed", "Plan", "PlanFields", "Unplaced"]
+
+# ----------------------------------------------------------------------------
+# Who is placed, and who is not.
+
+
+class Placed(NamedTuple):
+    """A demand with its node, and what each of its claims gets there."""
+
+    demand: ClaimKey
+    node: str
+    claims: Mapping[ClaimKey, AllocationResult]
+
+
+@dataclass(frozen=True, slots=True)
+class Unplaced:
+    """A pod, or a claim that no pod uses, that got nothing: its claims, and the error if there was one.
+
+    ``gang`` is the gang that it could only be placed with and that is not admitted, ``capped`` whether its namespace
+    has a cap that counts.
+    """
+
+    key: ClaimKey
+    claims: tuple[ClaimKey, ...]
+    error: str = ""
+    gang: str = ""
+    capped: bool = False
+
+    @property
+    def reason(self) -> str:
+        """Why, in words."""
+        within = " within the cap of its namespace" if self.capped else ""
+        fits = (
+            f"gang {self.gang} does not fit as a whole"
+            if self.gang
+            else "fits on no node"
+        )
+        return self.error or f"{fits}{within}"
+
 
 # ----------------------------------------------------------------------------
 # The JSON of plans and comparisons.
@@ -137,22 +174,17 @@ AnyTier = Annotated[
 ]
 
 
-class PlacedFields(Fields):
+class PlacedFields(Fields, of=Placed):
     """A pod, or a claim that no pod uses, with what it gets."""
 
-    demand: Key
-    node: str
     claims: dict[Key, Allocation]
     """Each of its claims with its ``status.allocation``."""
 
 
-class UnplacedFields(Fields):
+class UnplacedFields(Fields, of=Unplaced, shown="key claims reason error"):
     """A pod, or a claim that no pod uses, that gets nothing."""
 
     demand: Key = Field(validation_alias="key")
-    claims: list[Key]
-    reason: str
-    """Why, in words."""
     error: Word
     """What ended the attempt, if it was an error."""
 
@@ -168,12 +200,12 @@ CountOrAmount = Annotated[
 ]
 
 
-class UseFields(Fields):
+class UseFields(
+    Fields, of=Utilisation, shown="kind driver name total before used share"
+):
     """How much is in use of whole devices, of counters, or of capacities of one name that a driver publishes."""
 
     kind: str
-    driver: str
-    name: str
     total: CountOrAmount
     before: CountOrAmount
     """What claims held before anything was placed."""
@@ -188,41 +220,26 @@ class UseFields(Fields):
         return str(Quantity(nanos))
 
 
-class NamespaceUseFields(Fields):
+class NamespaceUseFields(
+    Fields,
+    of=Spending,
+    shown="namespace resource total before used most exceeded",
+):
     """What a namespace uses of a counter or capacity that a cap or fairness is about."""
 
-    namespace: str
     name: str = Field(validation_alias="resource")
-    total: Amount
-    before: Amount
-    used: Amount
     cap: Amount | None = Field(validation_alias="most")
     exceeded: bool
 
 
-class FigureFields(Fields):
+class FigureFields(Fields, of=Metrics):
     """Figures of an answer."""
 
-    placed: int
-    weight: int
-    """Sum of the weights of what is placed."""
-    devices: int
-    """Devices that at least one new allocation uses."""
-    nodes: int
-    """Nodes with at least one placement."""
-    ranks: list[int]
-    """How many requests got their first alternative, their second, and so on."""
-    utilisation: list[UseFields]
     namespaces: list[NamespaceUseFields] = Field(validation_alias="spending")
 
 
-class NotAskedFields(Fields):
+class NotAskedFields(Fields, of=NotAsked):
     """Pods of the input that are not to be placed."""
-
-    reason: Unasked
-    pods: int
-    names: list[Key]
-    """Which they are, unless the reason says it all (bound to a node, run to its end, ...)."""
 
 
 class PlanFields(Fields):
@@ -305,40 +322,6 @@ class ComparisonDocument(Document):
 
 # ----------------------------------------------------------------------------
 # An answer as users hold it: placements, allocations, figures, a report.
-
-
-class Placed(NamedTuple):
-    """A demand with its node, and what each of its claims gets there."""
-
-    demand: ClaimKey
-    node: str
-    claims: Mapping[ClaimKey, AllocationResult]
-
-
-@dataclass(frozen=True, slots=True)
-class Unplaced:
-    """A pod, or a claim that no pod uses, that got nothing: its claims, and the error if there was one.
-
-    ``gang`` is the gang that it could only be placed with and that is not admitted, ``capped`` whether its namespace
-    has a cap that counts.
-    """
-
-    key: ClaimKey
-    claims: tuple[ClaimKey, ...]
-    error: str = ""
-    gang: str = ""
-    capped: bool = False
-
-    @property
-    def reason(self) -> str:
-        """Why, in words."""
-        within = " within the cap of its namespace" if self.capped else ""
-        fits = (
-            f"gang {self.gang} does not fit as a whole"
-            if self.gang
-            else "fits on no node"
-        )
-        return self.error or f"{fits}{within}"
 
 
 @dataclass(frozen=True, repr=False)

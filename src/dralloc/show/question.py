@@ -88,11 +88,12 @@ def _counts(compiled: CompiledCluster) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class NotAsked:
-    """Pods of the input that are not to be placed; `names` of them only if the reason leaves something to tell."""
+    """Pods of the input that are not to be placed."""
 
     reason: Unasked
     pods: int
     names: tuple[ClaimKey, ...] = ()
+    """Which they are, unless the reason says it all (bound to a node, run to its end, ...)."""
 
     @property
     def row(self) -> tuple[str, str, str]:

@@ -13,10 +13,10 @@ from typing import Annotated
 
 from pydantic import AliasPath, BeforeValidator, Field
 
-from dralloc.ask.explain.oracle import Conflict, MemberKind
+from dralloc.ask.explain.oracle import Conflict, Member
 from dralloc.ask.explain.reasons import (
     ADVICE,
-    Code,
+    FilterReason,
     NodeGroup,
     NodeReason,
     Suggestion,
@@ -164,12 +164,10 @@ class Competition:
 
     Parameters
     ----------
-    possible
-        Whether any answer places the demand beside what is allocated already.
     displaced, gained
         Demands that only the optimum places, and those that only the other answer places, without the demand itself.
-    weight, best
-        The weight that the answer with the demand places, and that of the optimum.
+    best
+        The weight that the optimum places.
     proven
         Whether no answer with the demand places more.
     gang
@@ -177,9 +175,11 @@ class Competition:
     """
 
     possible: bool
+    """Whether any answer can place it beside what is allocated already."""
     displaced: tuple[ClaimKey, ...]
     gained: tuple[ClaimKey, ...]
     weight: int
+    """Weight of the best answer that places it."""
     best: int
     proven: bool
     gang: bool = False
@@ -244,78 +244,51 @@ def compete(
 # The JSON of explanations.
 
 
-class CauseFields(Fields):
+class CauseFields(
+    Fields,
+    of=FilterReason,
+    shown="code subject text devices excluded details",
+):
     """What rules out one request, or the pod or claim as a whole."""
 
-    code: Code
-    subject: str
-    """Claim and request that it is about; empty for the whole."""
-    text: str
-    devices: int
-    """How many devices of the node it excludes."""
     excluded: Annotated[dict[str, int], BeforeValidator(dict)]
     """All reasons that exclude devices for this request, with the number of devices."""
-    details: list[str]
-    """What is particular to the node: amounts, what is free, who holds it."""
 
 
-class GroupFields(Fields):
+class GroupFields(Fields, of=NodeGroup):
     """Nodes that are ruled out by the same causes."""
 
-    nodes: list[str]
-    causes: list[CauseFields]
 
-
-class NodeFields(Fields):
+class NodeFields(Fields, of=NodeReason, shown="node fits causes"):
     """What holds for one node."""
 
-    node: str
     fits: bool
-    causes: list[CauseFields]
 
 
-class MemberFields(Fields):
+class MemberFields(Fields, of=Member, shown="kind title detail"):
     """A rule that is part of a conflict."""
 
-    kind: MemberKind
-    title: str
-    detail: str
 
-
-class ConflictFields(Fields):
+class ConflictFields(Fields, of=Conflict):
     """Rules that cannot hold together, though without any one of them the others can."""
 
-    members: list[MemberFields]
-    nodes: int
-    """How many nodes were looked at."""
 
-
-class GangFields(Fields):
+class GangFields(Fields, of=Gathering):
     """How many members of a gang fit at once beside what is placed."""
 
-    members: list[Key]
-    number: int
-    bound: int
 
-
-class CompetitionFields(Fields):
+class CompetitionFields(
+    Fields, of=Competition, shown="possible displaced gained weight best proven"
+):
     """What the optimum would have to give up."""
 
-    possible: bool
-    """Whether any answer can place it beside what is allocated already."""
-    displaced: list[Key]
-    gained: list[Key]
-    weight: int
-    """Weight of the best answer that places it."""
     optimum: int = Field(validation_alias="best")
-    proven: bool
 
 
-class SuggestionFields(Fields):
+class SuggestionFields(Fields, of=Suggestion, shown="text outcome"):
     """A change that would admit it, as has been tried."""
 
     change: str = Field(validation_alias="text")
-    outcome: str
     kind: Annotated[str, BeforeValidator(str.lower)] = Field(
         validation_alias=AliasPath("cost", "name")
     )

@@ -598,12 +598,11 @@ class Conflict:
     ----------
     members
         The rules; with none the demand cannot be placed whatever it asks for.
-    nodes
-        How many nodes the model was asked about with all members in force.
     """
 
     members: tuple[Member, ...]
     nodes: int
+    """How many nodes were looked at."""
 
     def parts(self) -> list[Part]:
         """The conflict as tables and lines."""

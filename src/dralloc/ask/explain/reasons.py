@@ -317,24 +317,21 @@ class FilterReason:
 
     Parameters
     ----------
-    subject
-        Claim and request (or subrequest) that it is about; empty for the demand as a whole.
     text
         The rule, in words that are the same for every node it applies to.
-    devices
-        How many devices of the node it excludes; 0 if it is not about single devices.
     excluded
         All exclusions in the filter trace of the request with the number of devices, this one included.
-    details
-        What is particular to the node: amounts, what is free, who holds it.
     """
 
     code: Code
     text: str
     subject: str = ""
+    """Claim and request that it is about; empty for the whole."""
     devices: int = 0
+    """How many devices of the node it excludes."""
     excluded: tuple[tuple[str, int], ...] = ()
     details: tuple[str, ...] = ()
+    """What is particular to the node: amounts, what is free, who holds it."""
 
     @property
     def fatal(self) -> bool:

@@ -36,7 +36,15 @@ from dralloc.ask.whatif.mix_entries import (
     compile_mix,
 )
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
-from dralloc.objects.answer import Amount, Fields, Key, Timings, Word, described
+from dralloc.objects.answer import (
+    Amount,
+    Fields,
+    Key,
+    Nanos,
+    Timings,
+    Word,
+    described,
+)
 from dralloc.objects.api import ResourceClaim
 from dralloc.objects.choices import Choices, Mode, NodelessWords, spelled_out
 from dralloc.objects.cluster import Cluster, cluster_of
@@ -81,32 +89,6 @@ def _fragmentation(nanos: int, info: ValidationInfo) -> FragmentationFields:
     return FragmentationFields(sum=nanos, claims=described(info).claims)
 
 
-class RowFields(Fields):
-    """How much there is of one thing in a pool, or in all pools of one kind of node."""
-
-    driver: str
-    pool: Word
-    """Null for several pools."""
-    node_kind: str
-    measure: str
-    """What is counted: ``counter NAME``, ``capacity NAME`` or ``devices``."""
-    total: Amount
-    free: Amount
-    usable: Amount
-    stranded: dict[Cause, Amount] = Field(validation_alias="causes")
-    fragmented: Annotated[FragmentationFields, BeforeValidator(_fragmentation)]
-
-
-class StrandingDocument(ProvisionalDocument):
-    """What ``dralloc stranded --json`` prints."""
-
-    mix: Annotated[list[RequestClassFields], BeforeValidator(_classes)]
-    node_kinds: list[RowFields]
-    pools: list[RowFields]
-    remarks: list[str]
-    timings: Timings
-
-
 _MOST_POOLS: Final = 20
 """So many pools are shown in a printed report."""
 
@@ -119,8 +101,6 @@ class Row:
     ----------
     driver, pool, node_kind
         Where; ``pool`` is empty for several pools.
-    measure
-        What is counted: ``counter NAME``, ``capacity NAME`` or ``devices``.
     total, free
         What is published, and what nobody holds.
     causes
@@ -133,8 +113,9 @@ class Row:
     pool: str
     node_kind: str
     measure: str
-    total: int
-    free: int
+    """What is counted: ``counter NAME``, ``capacity NAME`` or ``devices``."""
+    total: Nanos
+    free: Nanos
     causes: Mapping[Cause, int]
     fragmented: int
 
@@ -167,6 +148,30 @@ def _summed(rows: Iterable[Row]) -> Mapping[tuple[str, str, str, str], Row]:
         key = row.driver, row.pool, row.measure, row.node_kind
         sums[key] = sums[key].plus(row) if key in sums else row
     return sums
+
+
+class RowFields(
+    Fields,
+    of=Row,
+    shown="driver pool node_kind measure total free usable causes fragmented",
+):
+    """How much there is of one thing in a pool, or in all pools of one kind of node."""
+
+    pool: Word
+    """Null for several pools."""
+    usable: Amount
+    stranded: dict[Cause, Amount] = Field(validation_alias="causes")
+    fragmented: Annotated[FragmentationFields, BeforeValidator(_fragmentation)]
+
+
+class StrandingDocument(ProvisionalDocument):
+    """What ``dralloc stranded --json`` prints."""
+
+    mix: Annotated[list[RequestClassFields], BeforeValidator(_classes)]
+    node_kinds: list[RowFields]
+    pools: list[RowFields]
+    remarks: list[str]
+    timings: Timings
 
 
 @dataclass(frozen=True, repr=False)

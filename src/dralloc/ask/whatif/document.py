@@ -11,7 +11,7 @@ from pydantic import AliasPath, BeforeValidator, Field, ValidationInfo
 
 from dralloc.ask.explain.explanation import ConflictFields
 from dralloc.ask.whatif.copies import CopyCount
-from dralloc.ask.whatif.evictions import EvictionUnit
+from dralloc.ask.whatif.evictions import Admission, EvictionUnit
 from dralloc.ask.whatif.moves.steps import Action
 from dralloc.ask.whatif.node_types import NodeType
 from dralloc.objects.answer import Count, Fields, Key, Timings, Word, described
@@ -349,15 +349,11 @@ def _victims(
     ]
 
 
-class AdmissionFields(Fields):
+class AdmissionFields(Fields, of=Admission):
     """Where a claim goes, and what it gets."""
 
     pod: Key | None
     """Null for a claim that no pod uses."""
-    claim: Key
-    node: str
-    devices: list[Key]
-    """Empty for a claim that gets its devices with another pod."""
 
 
 class EvictionTier(Fields):

@@ -424,6 +424,7 @@ class Admission(NamedTuple):
     claim: ClaimKey
     node: str
     devices: tuple[DeviceID, ...]
+    """Empty for a claim that gets its devices with another pod."""
 
 
 def _newcomer_demands(

@@ -141,11 +141,13 @@ _NAMES: Final = {
 }
 
 
-class ViolationFields(Fields):
+class ViolationFields(
+    Fields,
+    of=Violation,
+    shown="level rule source line column subject path message",
+):
     """A rule that does not hold at one place."""
 
-    level: Level
-    rule: str
     source: str
     """The place where the object was read."""
     line: int = Field(validation_alias=AliasPath("finding", "line"))

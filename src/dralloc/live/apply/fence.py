@@ -15,7 +15,7 @@ from typing import Final
 from uuid import uuid4
 
 from dralloc.live.apply.executor import PODS
-from dralloc.live.apply.units import FENCE, JournalStep, WriteJournal
+from dralloc.live.apply.units import FENCE, Aside, JournalStep, WriteJournal
 from dralloc.live.snapshot import (
     LISTED_KINDS,
     Json,
@@ -491,11 +491,8 @@ def fence_of(journal: WriteJournal, objects: LiveObjects, run: str) -> Fence:
 # The JSON of what a run did.
 
 
-class AsideFields(Fields):
+class AsideFields(Fields, of=Aside):
     """A pod or claim that was not written."""
-
-    key: Key
-    reason: str
 
 
 class FenceFields(Fields):
