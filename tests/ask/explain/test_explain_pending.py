@@ -15,6 +15,7 @@ from dralloc.objects.names import ClaimKey
 from examples import examples
 from wire import (
     Json,
+    allocated,
     claim,
     cluster,
     device,
@@ -245,3 +246,25 @@ def test_nodes_that_come_closest_say_why() -> None:
     [kind] = report.kinds
     assert kind.reason.endswith("match selector device.driver == 'other'")
     assert kind.nodes == 1
+
+
+def test_a_selector_that_fails_counts_after_the_class() -> None:
+    """Devices of other classes beside those on which it fails are not the reason."""
+    other = resource_slice(
+        [device("nic")], name="n", pool="n", nodeName="a", driver="nic"
+    )
+    own = resource_slice(gpus(1), name="g", pool="g", nodeName="a")
+    busy = allocated("busy", {"device": "gpu-0", "pool": "g"})
+    failing = request("gpu", "device.attributes['other.example'].size == 1")
+    [kind] = dralloc.explain(
+        cluster(
+            device_class("gpu", "device.driver == 'gpu.example.com'"),
+            node("a"),
+            own,
+            other,
+            busy,
+            claim("wrong", failing),
+            pod("p", "wrong"),
+        )
+    ).kinds
+    assert "a selector fails" in kind.reason
