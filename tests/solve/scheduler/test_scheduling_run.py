@@ -246,7 +246,7 @@ def test_claims_without_pods_and_held_back_pods_wait() -> None:
     )
     assert {one.key.name: one.reason for one in plan.unplaced} == {
         "lone": "no pod uses it: kube-scheduler allocates claims for pods",
-        "y": 'no profile is for spec.schedulerName "other"',
+        "y": 'no profile is for spec.schedulerName "other": --scheduler-config names a file that has one',
     }
 
 
@@ -559,7 +559,10 @@ def test_explain_has_the_words_of_the_scheduler() -> None:
     (why,) = dralloc.explain(
         elsewhere, pod="default/z", mode="scheduler"
     ).remarks
-    assert why == 'no profile is for spec.schedulerName "other"'
+    assert (
+        why
+        == 'no profile is for spec.schedulerName "other": --scheduler-config names a file that has one'
+    )
 
 
 def test_a_comparison_shows_the_scheduler_over_several_seeds(

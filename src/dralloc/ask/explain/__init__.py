@@ -155,10 +155,10 @@ class PendingKind:
 _FAR: Final = (
     {Code.NO_DEVICE, Code.CLASS},
     {Code.NODE},
-    {Code.SELECTOR, Code.AMOUNT},
+    {Code.SELECTOR, Code.AMOUNT, Code.FULL},
 )
 """What rules out nodes that are further from holding a pod than others, the furthest first: other hardware, nodes to
-which it may not come, other kinds of the same hardware."""
+which it may not come, other kinds of the same hardware, and nodes whose devices were not looked at yet."""
 
 
 def _closeness(group: NodeGroup) -> tuple[int, int]:

@@ -272,7 +272,8 @@ class SchedulingRun:
         if pod.spec.scheduling_gates:
             return f"scheduling gates: {', '.join(gate.name for gate in pod.spec.scheduling_gates)}"
         if pod.spec.scheduler_name not in self.scheduler.profiles:
-            return f'no profile is for spec.schedulerName "{pod.spec.scheduler_name}"'
+            name = pod.spec.scheduler_name
+            return f'no profile is for spec.schedulerName "{name}": --scheduler-config names a file that has one'
         if pod.key in self._cluster.unresolved:
             return "; ".join(self._cluster.unresolved[pod.key])
         group = self._groups.get(pod.key)
