@@ -16,7 +16,6 @@ from dralloc.objects.names import CounterID
 from dralloc.problem.indices import (
     AlternativeIndex,
     CounterIndex,
-    DemandIndex,
     DeviceIndex,
     NodeIndex,
     Numbered,
@@ -67,7 +66,6 @@ __all__ = [
     "CounterID",
     "CounterIndex",
     "Demand",
-    "DemandIndex",
     "Device",
     "DeviceIndex",
     "Eligibility",

@@ -20,7 +20,11 @@ from functools import cached_property
 from itertools import islice
 from typing import Final, Unpack
 
-from dralloc.compile.compiler.demands import Demands, find_across
+from dralloc.compile.compiler.demands import (
+    ConstraintsAcross,
+    Demands,
+    find_across,
+)
 from dralloc.compile.compiler.extended import (
     DevicePlugins,
     with_extended_resources,
@@ -71,7 +75,7 @@ from dralloc.objects.errors import (
 )
 from dralloc.objects.features import GATES, KNOWN_VERSIONS, Features
 from dralloc.objects.limits import without_garbage_collection
-from dralloc.objects.names import ClaimKey
+from dralloc.objects.names import ClaimKey, PoolID
 from dralloc.objects.notebook import Brief
 from dralloc.objects.user_rules import Cap, parsed_across, parsed_caps
 from dralloc.problem import Demand, Problem
@@ -489,22 +493,16 @@ def compile_cluster(
     # Before all else: it makes claims, and what is compiled are claims.
     extended = with_extended_resources(cluster, chosen, features)
     cluster = extended.cluster
-    drifts = tuple(find_drift(cluster.slices, cluster.claims, features))
-    closed = {
-        drift.pool: f"{drift.claim.title}: {drift.path}: {drift.rule}"
-        for drift in drifts
-        if choices.strict
-    }
-    everywhere = parsed_across(choices.across)
     plugins = DevicePlugins(cluster, chosen, features)
-    spanned = any(spanning.over == "gang" for spanning in everywhere)
-    gangs = find_gangs(
-        cluster, features, plugins, choices.gang, spanned=spanned
-    )
-    across = find_across(cluster, gangs, everywhere)
-    compared = _attributes(cluster) | across.attributes
+    gangs, across = _find_spans(cluster, choices, plugins)
+    drifts = tuple(find_drift(cluster.slices, cluster.claims, features))
     inventory = take_inventory(
-        cluster.slices, chosen, cluster.claims, compared, features, closed
+        cluster.slices,
+        chosen,
+        cluster.claims,
+        _attributes(cluster) | across.attributes,
+        features,
+        _closed_pools(drifts) if choices.strict else {},
     )
     # Only now is it known what attributes the devices have that pods hold.
     across = across.beside(cluster, inventory)
@@ -529,31 +527,27 @@ def compile_cluster(
         pods.ignored,
     )
     pending = demands.in_order()
-    problem = Problem(
-        demands=pending,
-        nodes=inventory.nodes,
-        devices=table.devices,
-        counters=inventory.counters,
-        usage=inventory.usage,
-        eligibility=table,
-        features=features,
-        budgets=find_budgets(
-            cluster,
-            _of_budgets(cluster, choices, inventory),
-            pending,
-            caps,
-            choices.fair,
+    budgets = find_budgets(
+        cluster,
+        _of_budgets(cluster, choices, inventory),
+        pending,
+        caps,
+        choices.fair,
+    )
+    problem, worth = _weighted(
+        Problem(
+            demands=pending,
+            nodes=inventory.nodes,
+            devices=table.devices,
+            counters=inventory.counters,
+            usage=inventory.usage,
+            eligibility=table,
+            features=features,
+            budgets=budgets,
         ),
+        cluster,
+        choices,
     )
-    worth = worth_of(
-        problem,
-        Priorities(choices.priorities),
-        choices.objective,
-        annotated_values(cluster, pending),
-    )
-    # Weights are worked out from the problem, as what a demand takes of an amount
-    # depends on who matches.
-    problem = worth.applied(problem)
     findings = (
         *other_version(cluster, choices),
         *extended.findings,
@@ -561,15 +555,7 @@ def compile_cluster(
         *quotas.findings(),
         *gangs.findings,
         *demands.findings,
-        *(
-            [
-                Finding(
-                    "", "", "", f"{_IGNORED}: {', '.join(sorted(pods.ignored))}"
-                )
-            ]
-            if pods.ignored
-            else ()
-        ),
+        *_ignored_rules(pods),
     )
     left_out = tuple(_find_unmodelled(cluster, problem))
     compiled = CompiledCluster(
@@ -588,6 +574,50 @@ def compile_cluster(
     if choices.strict and (refused := compiled.unmodelled(modes)):
         raise InputError(refused)
     return compiled
+
+
+def _find_spans(
+    cluster: Cluster, choices: Choices, plugins: DevicePlugins
+) -> tuple[Gangs, ConstraintsAcross]:
+    """Return what belongs together: the gangs, and the constraints over several claims, some of which make gangs."""
+    everywhere = parsed_across(choices.across)
+    spanned = any(spanning.over == "gang" for spanning in everywhere)
+    gangs = find_gangs(
+        cluster, choices.features, plugins, choices.gang, spanned=spanned
+    )
+    return gangs, find_across(cluster, gangs, everywhere)
+
+
+def _closed_pools(drifts: Iterable[Drift]) -> dict[PoolID, str]:
+    """Return the pools of which nothing is given because an allocated claim contradicts them, with the reason."""
+    return {
+        drift.pool: f"{drift.claim.title}: {drift.path}: {drift.rule}"
+        for drift in drifts
+    }
+
+
+def _weighted(
+    problem: Problem, cluster: Cluster, choices: Choices
+) -> tuple[Problem, Worth]:
+    """Return the problem with the weights of its demands, and what these weights mean.
+
+    They are worked out from the problem, as what a demand takes of an amount depends on who matches.
+    """
+    worth = worth_of(
+        problem,
+        Priorities(choices.priorities),
+        choices.objective,
+        annotated_values(cluster, problem.demands),
+    )
+    return worth.applied(problem), worth
+
+
+def _ignored_rules(pods: PodRules) -> Iterator[Finding]:
+    """Yield which rules of pods do not count because the user said so."""
+    if pods.ignored:
+        yield Finding(
+            "", "", "", f"{_IGNORED}: {', '.join(sorted(pods.ignored))}"
+        )
 
 
 def _of_budgets(

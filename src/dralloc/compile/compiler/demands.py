@@ -59,7 +59,7 @@ from dralloc.problem import (
 )
 from dralloc.problem.subproblem import held_values
 
-__all__ = ["MAX_CONSUMERS", "Demands", "find_across"]
+__all__ = ["MAX_CONSUMERS", "ConstraintsAcross", "Demands", "find_across"]
 
 # ----------------------------------------------------------------------------
 # On which nodes a pod may be placed, as far as the pod itself and its allocated

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import assert_never
 
 from dralloc.compile.match.derived import derived_name
 from dralloc.compile.match.table import Criteria, MatchTable
 from dralloc.objects.api import (
     DeviceClaim,
     DeviceClass,
+    DeviceConstraint,
     DeviceRequest,
     DeviceSubRequest,
     ExactDeviceRequest,
@@ -64,7 +66,7 @@ def compile_claim(
 def _empty_constraint(claim: ResourceClaim) -> str:
     """The defect of a claim with a constraint of no type that this version of the API knows."""
     for number, constraint in enumerate(claim.spec.devices.constraints):
-        if constraint.match_attribute is constraint.distinct_attribute is None:
+        if not _kinds_of(constraint):
             return (
                 f"claim {claim.key}, constraint #{number}: "
                 "empty constraint (unsupported constraint type?)"
@@ -95,16 +97,32 @@ def compile_equal_claim(
 
 def _constraints(spec: DeviceClaim) -> Iterator[Constraint]:
     for constraint in spec.constraints:
-        kind = (
-            ConstraintKind.DISTINCT
-            if constraint.match_attribute is None
-            else ConstraintKind.MATCH
-        )
-        yield Constraint(
-            kind,
-            constraint.match_attribute or constraint.distinct_attribute or "",
-            frozenset(constraint.requests),
-        )
+        # Upstream looks at the first kind only. Without any, the claim has a defect, and it does not matter which.
+        [kind, *_] = _kinds_of(constraint) or [ConstraintKind.DISTINCT]
+        attribute = _attribute_of(constraint, kind) or ""
+        yield Constraint(kind, attribute, frozenset(constraint.requests))
+
+
+def _kinds_of(constraint: DeviceConstraint) -> list[ConstraintKind]:
+    """The kinds of which a constraint names an attribute, in upstream's order."""
+    return [
+        kind
+        for kind in ConstraintKind
+        if _attribute_of(constraint, kind) is not None
+    ]
+
+
+def _attribute_of(
+    constraint: DeviceConstraint, kind: ConstraintKind
+) -> str | None:
+    """The attribute that a constraint of this kind is about; None if it is of another kind."""
+    match kind:
+        case ConstraintKind.MATCH:
+            return constraint.match_attribute
+        case ConstraintKind.DISTINCT:
+            return constraint.distinct_attribute
+        case _:
+            assert_never(kind)
 
 
 def in_claim(
