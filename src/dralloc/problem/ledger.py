@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from copy import copy
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, assert_never
 
 from dralloc.objects.names import ClaimKey
 from dralloc.problem.indices import (
@@ -556,10 +556,12 @@ class ClaimLedger(Ledger):
         self, device: Device, shortage: Shortage
     ) -> Mapping[ClaimKey, int]:
         """The claims because of which something is short, with what they hold of it: nanos, or number of shares."""
-        match shortage.scarcity, shortage.subject:
-            case Scarcity.CAPACITY, str(name):
+        match shortage.scarcity:
+            case Scarcity.CAPACITY:
+                name = str(shortage.subject)
                 return self.holders_of_capacity(device.slot, name)
-            case Scarcity.GROUPS, int(number):
+            case Scarcity.GROUPS:
+                number = int(shortage.subject)
                 wanted_groups = device.groups_on(number)
                 users = self.users_of_set(number)
                 excluding = [
@@ -570,10 +572,13 @@ class ClaimLedger(Ledger):
                 # Each of them can have a group in common with the device, but not all one and the
                 # same: then all together exclude it.
                 return dict.fromkeys(excluding or users, 1)
-            case Scarcity.COUNTER, int(counter):
-                return self.holders_of_counter(CounterIndex(counter))
-            case _:
+            case Scarcity.COUNTER:
+                counter = CounterIndex(int(shortage.subject))
+                return self.holders_of_counter(counter)
+            case Scarcity.DEVICE:
                 return self.holders_of_device(device.slot)
+            case _:
+                assert_never(shortage.scarcity)
 
     def holders_of_device(self, slot: SlotIndex) -> Mapping[ClaimKey, int]:
         """The claims that hold a device or shares of it, with how many."""

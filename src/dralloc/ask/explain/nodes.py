@@ -260,33 +260,37 @@ class FilterTrace:
         self, alternative: Alternative, number: DeviceIndex, shortage: Shortage
     ) -> Exclusion:
         device = self._context.problem.devices[number]
-        match shortage.scarcity, shortage.subject:
-            case Scarcity.COUNTER, int(subject):
-                counter = CounterIndex(subject)
+        match shortage.scarcity:
+            case Scarcity.COUNTER:
+                counter = CounterIndex(int(shortage.subject))
                 label = f"counter {self._context.problem.counters[counter].id.counter} is short"
                 return Exclusion(
                     Code.COUNTER,
                     label,
                     partial(self._left, device, counter, shortage.requested),
                 )
-            case Scarcity.CAPACITY, str(name):
+            case Scarcity.CAPACITY:
+                name = str(shortage.subject)
                 detail = partial(
                     self._full, alternative, number, name, shortage.requested
                 )
                 return Exclusion(
                     Code.CAPACITY, f"capacity {name} is short", detail
                 )
-            case Scarcity.GROUPS, int(counter_set):
+            case Scarcity.GROUPS:
+                counter_set = int(shortage.subject)
                 label = f"its counter set is in use in other {shortage.scarcity.value}"
                 return Exclusion(
                     Code.GROUPS,
                     label,
                     partial(self._clash, number, counter_set),
                 )
-            case _:
+            case Scarcity.DEVICE:
                 return Exclusion(
                     Code.IN_USE, "in use", partial(self._held, device)
                 )
+            case _:
+                assert_never(shortage.scarcity)
 
     def _held(self, device: Device) -> str:
         holders = self._context.ledger.holders_of_device(device.slot)
