@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from dralloc.lab.simulate import Arrivals
     from dralloc.lint.conformance.cases import CaseOutcome, Json
+    from dralloc.objects.cluster import Cluster
 
 __all__ = [
     "conformance_command",
@@ -128,6 +129,13 @@ def simulate_command(  # noqa: PLR0913 - one parameter per option
             help="Arrivals as CSV: time, duration, template, ...",
         ),
     ] = None,
+    recorded: Annotated[
+        bool,
+        typer.Option(
+            "--recorded",
+            help="Let the pods of the files arrive when they were made.",
+        ),
+    ] = False,
     policy: Annotated[
         str,
         typer.Option(
@@ -232,11 +240,13 @@ def simulate_command(  # noqa: PLR0913 - one parameter per option
     """Let pods arrive, run and leave, and see what a policy makes of it."""
     from dralloc.objects.save import write_text
 
-    cluster = session.read(paths, choices)
+    cluster, arrivals = _arrivals(
+        session.read(paths, choices), trace, drawn, recorded=recorded
+    )
     with session.counting("simulating") as progress:
         simulated = dralloc.simulate(
             cluster,
-            _arrivals(trace, drawn),
+            arrivals,
             policy,
             seeds=seeds,
             every=every,
@@ -266,21 +276,29 @@ def simulate_command(  # noqa: PLR0913 - one parameter per option
     session.answer(Rows(simulated.parts, frames))
 
 
-def _arrivals(trace: Path | None, drawn: Drawn) -> Arrivals:
-    """Return those of the file, or those that are drawn.
+def _arrivals(
+    cluster: Cluster, trace: Path | None, drawn: Drawn, *, recorded: bool
+) -> tuple[Cluster, Arrivals]:
+    """Return the cluster, with the arrivals of the file, those that are drawn, or the cluster's own pods.
 
     Raises
     ------
     DrallocError
-        There is neither, or both; or a share has another form.
+        There is none of them, or more than one; or a share has another form.
     """
     from dralloc.lab.simulate import PoissonArrivals
+    from dralloc.lab.traces import recorded_pods
 
-    if (trace is None) == (drawn.mix is None):
-        raise DrallocError("who arrives: give either --trace or --mix")
+    if (trace is not None) + (drawn.mix is not None) + recorded != 1:
+        raise DrallocError(
+            "who arrives: give one of --trace, --mix and --recorded"
+        )
+    if recorded:
+        record = recorded_pods(cluster)
+        return record.cluster, record.arrivals
     if trace is not None:
-        return trace
-    return PoissonArrivals(
+        return cluster, trace
+    return cluster, PoissonArrivals(
         dict(map(_share, drawn.mix or ())),
         per_hour=drawn.per_hour,
         hours=drawn.hours,

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
 from dralloc.objects.errors import AllocationError
-from dralloc.objects.names import ClaimKey
+from dralloc.objects.names import ClaimKey, DeviceID
 from dralloc.objects.notebook import Brief
-from dralloc.problem import Alternative, Charge, Claim, Counter, Device, Problem
+from dralloc.problem import (
+    Alternative,
+    Charge,
+    Claim,
+    Counter,
+    Demand,
+    Device,
+    Problem,
+    numbered,
+)
 from dralloc.problem.indices import (
     CounterIndex,
     DeviceIndex,
@@ -22,6 +32,7 @@ from dralloc.problem.ledger import Holding
 
 __all__ = [
     "Grant",
+    "LevelPrices",
     "Placement",
     "Progress",
     "Solution",
@@ -35,6 +46,7 @@ __all__ = [
     "served_by",
     "spending",
     "spent",
+    "translated",
     "with_node_grants",
 ]
 
@@ -140,6 +152,48 @@ def with_node_grants(
         yield replace(placement, grants=tuple(grants))
 
 
+def translated(
+    problem: Problem, placements: Iterable[Placement], target: Problem
+) -> Iterator[Placement]:
+    """Yield placements in the numbers of another problem of about the same cluster, as far as names are the same.
+
+    Left out is who is not asked about there, or has other claims, or whose node or devices are not there. What else may
+    have changed is not looked at.
+    """
+    numbers = {
+        _names(demand): number for number, demand in enumerate(target.demands)
+    }
+    nodes = {node.name: number for number, node in numbered(target.nodes)}
+    devices_on: dict[NodeIndex, dict[DeviceID, DeviceIndex]] = {}
+    for placement in placements:
+        number = numbers.get(_names(problem.demands[placement.demand]))
+        node = nodes.get(problem.nodes[placement.node].name)
+        if number is None or node is None:
+            continue
+        if node not in devices_on:
+            devices_on[node] = {
+                target.devices[device].id: device
+                for device in target.nodes[node].devices()
+            }
+        devices = devices_on[node]
+        with suppress(KeyError):
+            grants = tuple(
+                tuple(
+                    grant._replace(
+                        device=devices[problem.devices[grant.device].id]
+                    )
+                    for grant in of_claim
+                )
+                for of_claim in placement.grants
+            )
+            yield Placement(number, node, grants)
+
+
+def _names(demand: Demand) -> tuple[ClaimKey, ...]:
+    """Return what tells a demand from others by name: its own, and those of its claims."""
+    return demand.key, *(claim.key for claim in demand.claims)
+
+
 class Status(StrEnum):
     """What is known about an answer.
 
@@ -201,6 +255,21 @@ class Tier:
         return self.value == self.bound
 
 
+class LevelPrices(NamedTuple):
+    """The prices that proved a bound: a good guess for any problem that differs little, where they prove one again.
+
+    Parameters
+    ----------
+    factors
+        What one more of each level of the weight counts, from the most important level to that which is bounded.
+    rows
+        By name of something that is limited, what one of it costs.
+    """
+
+    factors: tuple[float, ...]
+    rows: Mapping[Hashable, float]
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Solution(Brief):
     """The placed demands, in the order of the problem's demands.
@@ -224,6 +293,8 @@ class Solution(Brief):
     bindings
         All pods that got a node, with its name, in the order in which they did, those included that ask for no devices
         (scheduler).
+    prices
+        What proved the bound, where a relaxation did (optimal).
     """
 
     placements: tuple[Placement, ...]
@@ -234,6 +305,7 @@ class Solution(Brief):
     timings: dict[str, float] = field(default_factory=dict)
     steps: int = 0
     bindings: tuple[tuple[ClaimKey, str], ...] = ()
+    prices: tuple[LevelPrices, ...] = ()
 
 
 # ----------------------------------------------------------------------------

@@ -9,8 +9,15 @@ import pytest
 
 import dralloc
 from dralloc.lab.simulate import Arrival
-from dralloc.lab.traces import gpu_v2025, mig_month, openb, philly
+from dralloc.lab.traces import (
+    gpu_v2025,
+    mig_month,
+    openb,
+    philly,
+    recorded_pods,
+)
 from dralloc.objects.errors import DrallocError
+from dralloc.objects.load import load_documents
 from dralloc.objects.names import ClaimKey
 
 
@@ -146,3 +153,84 @@ def test_what_is_wrong_with_a_file_is_said_with_its_line(
     assert message in str(caught.value)
     with pytest.raises(DrallocError, match="cannot be read: No such file"):
         philly(tmp_path / "none.csv", {8: 1})
+
+
+def recorded_pod(name: str, made: str, duration: str = "") -> dict[str, Any]:
+    """Write a pod that asks for one device of the template ``gpu``."""
+    claim = {"name": "gpu", "resourceClaimTemplateName": "gpu"}
+    metadata: dict[str, Any] = {
+        "name": name,
+        "namespace": "default",
+        "creationTimestamp": made,
+    }
+    if duration:
+        metadata["annotations"] = {"dralloc.dev/duration": duration}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"containers": [{"name": "main"}], "resourceClaims": [claim]},
+    }
+
+
+def test_recorded_pods_arrive_when_they_were_made() -> None:
+    cluster = load_documents(
+        [
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": "node-0"},
+            },
+            {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": "ResourceSlice",
+                "metadata": {"name": "node-0"},
+                "spec": {
+                    "driver": "gpu.example.com",
+                    "nodeName": "node-0",
+                    "pool": {
+                        "name": "node-0",
+                        "generation": 1,
+                        "resourceSliceCount": 1,
+                    },
+                    "devices": [{"name": "gpu-0"}],
+                },
+            },
+            {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": "DeviceClass",
+                "metadata": {"name": "gpu"},
+                "spec": {},
+            },
+            {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": "ResourceClaimTemplate",
+                "metadata": {"name": "gpu", "namespace": "default"},
+                "spec": {
+                    "spec": {
+                        "devices": {
+                            "requests": [
+                                {
+                                    "name": "gpu",
+                                    "exactly": {"deviceClassName": "gpu"},
+                                }
+                            ]
+                        }
+                    }
+                },
+            },
+            recorded_pod("second", "2026-01-01T00:00:30Z"),
+            recorded_pod("first", "2026-01-01T00:00:10Z", duration="60"),
+        ]
+    )
+    record = recorded_pods(cluster)
+    assert [
+        (arrival.template.name, arrival.time, arrival.duration)
+        for arrival in record.arrivals
+    ] == [
+        ("first", 0, 60_000),
+        ("second", 20_000, None),
+    ]
+    simulated = dralloc.simulate(record.cluster, record.arrivals)
+    # There is one device: who comes second waits until the first one leaves.
+    assert list(simulated.arrivals()["started"]) == [0, 60]

@@ -207,10 +207,10 @@ class SlowQuestion(Question):
 
     begun = Event()
 
-    def plan(self, cluster: Cluster) -> Plan:
+    def plan(self, cluster: Cluster, start: Plan | None = None) -> Plan:
         SlowQuestion.begun.set()
         Event().wait(30)
-        return super().plan(cluster)
+        return super().plan(cluster, start)
 
 
 def test_a_plan_is_given_up_when_the_process_is_to_end() -> None:

@@ -25,6 +25,7 @@ from dralloc.problem import Demand, Problem
 from dralloc.problem.inter_pod import InterPodRule, Role, settled_rule
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.solution import (
+    LevelPrices,
     Placement,
     Solution,
     charged_grants,
@@ -35,7 +36,7 @@ from dralloc.solve.first_fit import first_fit
 from dralloc.solve.first_fit.batch import QuickRun
 from dralloc.solve.first_fit.plain import PlainRun
 from dralloc.solve.first_fit.search import SearchLedger
-from dralloc.solve.optimum import solve
+from dralloc.solve.optimum import Earlier, solve
 from dralloc.solve.recreate.search import Starts
 from dralloc.solve.scheduler import Profile, Release, SchedulingRun
 
@@ -488,6 +489,7 @@ class OptimalPlacer(BatchPlacer):
     def __init__(self, waiting: Incoming, choices: Choices) -> None:
         super().__init__(waiting, self._optimum)
         self._choices = choices
+        self._prices: tuple[LevelPrices, ...] = ()
 
     def decide(self, queue: WaitingQueue) -> Iterator[int]:
         """Place everybody by first fit if all get their best alternatives, as nothing is better; else solve."""
@@ -515,8 +517,16 @@ class OptimalPlacer(BatchPlacer):
 
     def _optimum(self, problem: Problem) -> Solution:
         valued = weighted(self.incoming, problem, self._choices)
-        starts = Starts(valued, self._choices)
-        return solve(valued, self._choices, first_fit(valued), starts=starts)
+        solution = solve(
+            valued,
+            self._choices,
+            first_fit(valued),
+            starts=Starts(valued, self._choices),
+            earlier=Earlier(self._prices),
+        )
+        # What proved a bound most often proves that of the next batch, too.
+        self._prices = solution.prices or self._prices
+        return solution
 
 
 def weighted(incoming: Incoming, problem: Problem, choices: Choices) -> Problem:

@@ -256,6 +256,8 @@ class ApplyRun:
         All pods as they are now, for who has them at hand; by default they are listed.
     may_go_on
         Asked before each write; once it says no, the rest is left as it is.
+    earlier
+        An answer for this cluster from which the search for the optimum goes on.
     planning
         Entered while a plan is made, for who may interrupt that.
     is_ending
@@ -280,6 +282,7 @@ class ApplyRun:
     is_ending: Callable[[], bool] = lambda: False
     planning: Callable[[], AbstractContextManager[None]] = nullcontext
     queue: str = ""
+    earlier: Plan | None = None
     _reasons: dict[ClaimKey, str] = field(default_factory=dict, init=False)
     _held: set[str] = field(default_factory=set, init=False)
     _done: list[WriteUnit] = field(default_factory=list, init=False)
@@ -304,7 +307,8 @@ class ApplyRun:
         # What other runs have fenced looks tainted to the plan; it is told with the outcome.
         self._foreign = view.foreign
         with self.planning():
-            self._plan = plan = self.question.plan(view.cluster)
+            start = self._plan or self.earlier
+            self._plan = plan = self.question.plan(view.cluster, start)
         units, asides = units_of(plan)
         ready, homeless = self._with_homes(
             view.cluster, self._new(view.ready(self.selection.gate))

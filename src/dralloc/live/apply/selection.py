@@ -325,9 +325,9 @@ class Question:
     mode: Mode = Mode.OPTIMAL
     choices: Choices = field(default_factory=Choices)
 
-    def plan(self, cluster: Cluster) -> Plan:
-        """Return the answer, which the checker has accepted."""
-        return allocate(cluster, self.mode, choices=self.choices)
+    def plan(self, cluster: Cluster, start: Plan | None = None) -> Plan:
+        """Return the answer, which the checker has accepted; the search for the optimum goes on from an earlier one."""
+        return allocate(cluster, self.mode, choices=self.choices, start=start)
 
     def homes(
         self, cluster: Cluster, waiting: Collection[ClaimKey]

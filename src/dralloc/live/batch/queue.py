@@ -58,6 +58,7 @@ from dralloc.live.snapshot import (
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError, SnapshotError
 from dralloc.objects.names import ClaimKey
+from dralloc.show.plan import Plan
 
 __all__ = [
     "CONDITION",
@@ -375,6 +376,7 @@ class BatchQueue:
     _lists: int = field(default=0, init=False)
     _failures: int = field(default=0, init=False)
     _plans: bool = field(default=False, init=False)
+    _earlier: Plan | None = field(default=None, init=False)
     _stop: Event = field(default_factory=Event, init=False)
     _unliftable: dict[str, str] = field(default_factory=dict, init=False)
 
@@ -644,8 +646,11 @@ class BatchQueue:
             ),
             is_ending=self._stop.is_set,
             planning=self._planning,
+            earlier=self._earlier,
         )
-        _, units, _ = run.plan()
+        plan, units, _ = run.plan()
+        # An answer holds a whole cluster in memory: only one that saves the next batch linear programs is kept.
+        self._earlier = plan if plan.solution.prices else None
         outcome = run.write(units)
         self._failures = self._failures + 1 if outcome.is_blocked else 0
         if not self._stop.is_set():

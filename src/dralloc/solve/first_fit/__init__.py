@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from dralloc.solve.first_fit.batch import first_fit
+from dralloc.solve.first_fit.batch import completed, first_fit
 
-__all__ = ["first_fit"]
+__all__ = ["completed", "first_fit"]

@@ -51,7 +51,7 @@ from dralloc.solve.first_fit.search import (
 )
 from dralloc.solve.work import phase
 
-__all__ = ["QuickRun", "first_fit", "place_all"]
+__all__ = ["QuickRun", "completed", "first_fit", "place_all"]
 
 # ----------------------------------------------------------------------------
 # Domain memory: how many equal demands fitted in a domain. As many do again, as long as
@@ -516,6 +516,53 @@ def first_fit(
         return place_all(run, problem, range(len(problem.demands)), timings)
 
 
+@without_garbage_collection()
+def completed(problem: Problem, placements: Iterable[Placement]) -> Solution:
+    """Place by first fit whoever has no place in an earlier answer, beside those who have.
+
+    Who has a place there keeps it if all of it is still to be had; a gang if all of its places are, and they are
+    enough. All others come after them.
+
+    Parameters
+    ----------
+    placements
+        The earlier answer, in the numbers of the problem, of which some may be impossible by now.
+    """
+    timings: dict[str, float] = {}
+    with phase(timings, "first fit"):
+        run = QuickRun(problem)
+        earlier = {placement.demand: placement for placement in placements}
+        coming: list[int] = []
+        for members in _together(problem, range(len(problem.demands))):
+            present = [
+                earlier[member] for member in members if member in earlier
+            ]
+            if not (
+                _is_whole(problem, members, present) and run.restore(present)
+            ):
+                coming += members
+        return place_all(run, problem, coming, timings)
+
+
+def _is_whole(
+    problem: Problem, members: Sequence[int], present: Sequence[Placement]
+) -> bool:
+    """Return whether so many of those who are placed together have a place that the others need none."""
+    demands = [problem.demands[member] for member in members]
+    if any(demand.parent for demand in demands):
+        return len(present) == len(members)
+    return bool(present) and len(present) >= quorum_of(demands)
+
+
+def _together(problem: Problem, order: Iterable[int]) -> list[list[int]]:
+    """Return who is placed together, by the first of them."""
+    members_of: dict[object, list[int]] = {}
+    for number in order:
+        gang = problem.demands[number].placed_with or number
+        members_of.setdefault(gang, []).append(number)
+    return list(members_of.values())
+
+
 def place_all(
     run: PlainRun,
     problem: Problem,
@@ -523,11 +570,7 @@ def place_all(
     timings: dict[str, float],
 ) -> Solution:
     """Place the demands in this order; gangs, and trees of gangs, stand where the first of their members does."""
-    members_of: dict[object, list[int]] = {}
-    for number in order:
-        gang = problem.demands[number].placed_with or number
-        members_of.setdefault(gang, []).append(number)
-    for members in members_of.values():
+    for members in _together(problem, order):
         run.place_together(members)
     placements = tuple(
         sorted(run.placements, key=lambda placement: placement.demand)

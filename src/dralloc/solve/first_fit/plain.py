@@ -7,7 +7,14 @@ the footprints at the top.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Hashable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
 from dataclasses import replace
 from typing import Final
 
@@ -221,6 +228,81 @@ class PlainRun:
                     grant.device, alternative, claim_index, charge
                 )
         self._settle(placement.demand, placement.node, claims, placement.grants)
+
+    def restore(self, placements: Sequence[Placement]) -> bool:
+        """Enter placements of an earlier answer, or none of them if anything of them is not to be had any more.
+
+        What devices have to do with each other is not looked at again.
+        """
+        before = len(self.placements)
+        for placement in placements:
+            if not self._is_restored(placement):
+                self._give_back(before)
+                return False
+        return True
+
+    def _is_restored(self, placement: Placement) -> bool:
+        demand, node = self._problem.demands[placement.demand], placement.node
+        name = self._problem.nodes[node].name
+        if demand.nodes is not None and node not in demand.nodes:
+            return False
+        if demand.is_defective or not self._domains.allows(demand.roles, name):
+            return False
+        granted_elsewhere = [
+            claim for claim in demand.claims if claim.key in self._allocated
+        ]
+        if granted_elsewhere and node not in self._reachable(demand):
+            return False
+        new = [
+            (claim, grants)
+            for claim, grants in zip(
+                demand.claims, placement.grants, strict=True
+            )
+            if claim not in granted_elsewhere
+        ]
+        if any(claim.requests and not grants for claim, grants in new):
+            return False
+        claims = [claim for claim, _ in new]
+        found = tuple(grants for _, grants in new)
+        devices = set(self._problem.nodes[node].devices())
+        is_taken = all(
+            self._is_taken(place, claim, grant, devices)
+            for place, (claim, grants) in enumerate(new)
+            for grant in grants
+        )
+        if self._checked(claims, found if is_taken else None) is None:
+            return False
+        self._settle(placement.demand, node, claims, found)
+        return True
+
+    def _is_taken(
+        self,
+        place: int,
+        claim: Claim,
+        grant: Grant,
+        devices: Set[DeviceIndex],
+    ) -> bool:
+        """Take one device for a claim, if it can be had."""
+        problem, number = self._problem, grant.device
+        try:
+            request = claim.requests[grant.request]
+            alternative = request.alternatives[grant.alternative]
+        except IndexError:
+            return False
+        eligibility, device = problem.eligibility, problem.devices[number]
+        charge = eligibility.charge(alternative.index, number)
+        if (
+            number not in devices
+            or eligibility.selects(alternative.index, number) is not True
+            or not eligibility.admits(alternative.index, number)
+            or charge is None
+            or self._ledger.in_use(device, alternative, place)
+            or not self._ledger.has_capacity(device, charge)
+            or not self._ledger.covers(device, alternative, charge)
+        ):
+            return False
+        self._ledger.take(number, alternative, place, charge)
+        return True
 
     def place_together(self, members: Sequence[int]) -> None:
         """Place as many of these demands as fit, one after the other; none of them if their quorum is not met.

@@ -9,7 +9,15 @@ Here the answer is put together: components in turn, tier by tier, within the ti
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import (
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,7 +30,14 @@ from dralloc.objects.choices import Backend, Goal, Options
 from dralloc.objects.errors import AllocationError, ModelError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.problem import Problem
-from dralloc.problem.solution import Placement, Progress, Solution, Status, Tier
+from dralloc.problem.solution import (
+    LevelPrices,
+    Placement,
+    Progress,
+    Solution,
+    Status,
+    Tier,
+)
 from dralloc.solve.optimum.candidates import (
     CandidateSite,
     CandidateSurvey,
@@ -66,7 +81,15 @@ from dralloc.solve.optimum.stopping import (
 )
 from dralloc.solve.work import is_elsewhere, phase, starting_processes
 
-__all__ = ["Model", "Options", "Progress", "build", "solve", "within_caps"]
+__all__ = [
+    "Earlier",
+    "Model",
+    "Options",
+    "Progress",
+    "build",
+    "solve",
+    "within_caps",
+]
 
 _ENDING: Final = 1e-5
 """Seconds per demand for names, and for giving up what was made on the way."""
@@ -93,13 +116,30 @@ _BEFORE_LAST: Final = 0.6
 _demand_of = attrgetter("demand")
 
 
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What is known from an answer to a problem that differed little.
+
+    Parameters
+    ----------
+    prices
+        What proved its bound. They are tried before anything else.
+    is_enough
+        Told of the tier of the weight, says whether the search may end with that.
+    """
+
+    prices: Sequence[LevelPrices]
+    is_enough: Callable[[Tier], bool] = lambda _: False
+
+
 @without_garbage_collection()
-def solve(
+def solve(  # noqa: PLR0913 - what to solve, and all that is known of it
     problem: Problem,
     options: Options | None = None,
     hint: Solution | None = None,
     progress: Callable[[Progress], None] | None = None,
     starts: StartSearch | None = None,
+    earlier: Earlier | None = None,
 ) -> Solution:
     """Find the best answer and prove it, or come as far as the time limit allows.
 
@@ -122,6 +162,8 @@ def solve(
         problem has to be searched, as long as there is time.
     progress
         Called from this thread whenever there is a better answer.
+    earlier
+        What an answer to a problem that differed little has come to.
 
     Returns
     -------
@@ -158,7 +200,13 @@ def solve(
         # What was made on the way is given up here, before anybody would look whether it is garbage.
         return aside.granted(
             _Solve(
-                aside.problem, options, stop, progress, start, more_starts
+                aside.problem,
+                options,
+                stop,
+                progress,
+                start,
+                more_starts,
+                earlier,
             ).run()
         )
 
@@ -202,10 +250,14 @@ class _Solve:
         make_starts: Callable[
             [Sequence[int], Callable[[], float]], Iterator[Sequence[Placement]]
         ],
+        earlier: Earlier | None,
     ) -> None:
         self.problem = problem
         self.options = options
         self.progress = progress
+        self.earlier = earlier
+        self._is_enough = False
+        self.prices: tuple[LevelPrices, ...] = ()
         self._starting = stop
         self._make_starts = make_starts
         self._more_starts: Iterator[Sequence[Placement]] | None = None
@@ -284,8 +336,33 @@ class _Solve:
                 component.cost(level) for level in range(self.stage.levels)
             ]
         self.answers, self.stage = list(self.components), stage
+        with phase(self.timings, "weight"):
+            self._recall()
         with phase(self.timings, "starts"):
             self._consider_starts()
+
+    def _recall(self) -> None:
+        """Prove what proved much earlier: maybe what is in hand is enough."""
+        if self.earlier is None:
+            return
+        if self.earlier.prices:
+            for component in self._searched():
+                component.recall(self.earlier.prices, self.stop)
+        self._look(self._tiers()[0])
+
+    def _look(self, weight: Tier) -> None:
+        """Stop if the tier of the weight is as good as was asked for."""
+        if self.earlier is not None and not self.stop.reached():
+            self._is_enough = self.earlier.is_enough(weight)
+            if self._is_enough:
+                self.stop.cancelled.cancel()
+
+    def _searched(self) -> list[SearchedComponent]:
+        return [
+            component
+            for component in self.components
+            if isinstance(component, SearchedComponent)
+        ]
 
     def _work(self) -> None:
         """Here, or in other processes if there is something for more than one."""
@@ -336,12 +413,14 @@ class _Solve:
             bound = tier.total(answer.bounds[level] for answer in self.answers)
             component.bounds[level] = max(component.bounds[level], bound)
         self.failures += self._failures_of_searches()
+        self.prices = self._prices()
         self.components, self.answers, self.stage = (
             [component],
             [component],
             stage,
         )
-        watch = partial(self._report, 0, component) if self.progress else None
+        is_watched = self.progress or self.earlier
+        watch = partial(self._report, 0, component) if is_watched else None
         with phase(self.timings, "all tiers"):
             component.improve_all(self.options, self.stop, watch)
 
@@ -356,7 +435,7 @@ class _Solve:
             if isinstance(component, PackedComponent):
                 with phase(self.timings, "classes"):
                     component.begin(self.stop)
-        watch = self._report if self.progress else None
+        watch = self._report if self.progress or self.earlier else None
         sharing = TimeSharing(self.options, self.stop, watch, self.timings)
         sharing.improve(range(self.stage.levels), self.components)
 
@@ -509,18 +588,17 @@ class _Solve:
     def _consider_starts(self) -> None:
         """Let components that are searched start from the best of what is cheap to have."""
         searched = [
-            candidate
-            for candidate in self.components
-            if isinstance(candidate, SearchedComponent) and candidate.is_large
+            candidate for candidate in self._searched() if candidate.is_large
         ]
-        if not searched:
+        if not searched or self.stop.reached():
             return
         relaxing = self.stop.within(_RELAXING * self.stop.seconds())
         with starting_processes(
             WarmUp(), Backend(self.options.backend), self.options.jobs
         ):
             for component in searched:
-                component.climb(relaxing)
+                if not (self.earlier and self.earlier.prices):
+                    component.climb(relaxing)
         self._starting = self.stop.within(_STARTS * self.stop.seconds())
         for placements in self._starts(searched):
             for component in searched:
@@ -532,6 +610,7 @@ class _Solve:
                 ]
                 component.consider(within_caps(self.problem, own_placements))
             self._tell()
+            self._look(self._tiers()[0])
             if self._starting.reached():
                 break
 
@@ -591,6 +670,7 @@ class _Solve:
             tiers = [self._solved(place) for place in range(len(self.weight))]
             tiers[level] = tier
             tier = summed_weight(tiers, self.weight)
+            self._look(replace(tier, limits=self._limits()))
         self._tell_of(tier)
 
     def _tell(self) -> None:
@@ -695,6 +775,8 @@ class _Solve:
 
     def _reason(self) -> str:
         """Why not everything is proven."""
+        if self._is_enough:
+            return "it is as good as the answer before"
         if self.stop.cancelled:
             return "it was interrupted"
         if self.too_large:
@@ -713,9 +795,26 @@ class _Solve:
             tiers=tiers,
             warnings=summed_up((*self.failures, *self._failures_of_searches())),
             timings={**self.timings, "total": self._elapsed()},
+            prices=self._prices(),
+        )
+
+    def _prices(self) -> tuple[LevelPrices, ...]:
+        """Return what proved bounds: for each level of the weight that some component has, the rows of all of them."""
+        searched = sorted(
+            self._searched(), key=lambda component: len(component.prices)
+        )
+        levels = searched[-1].prices if searched else ()
+        if not levels:
+            return self.prices
+        rows: dict[int, dict[Hashable, float]] = defaultdict(dict)
+        for component in searched:
+            for number, level in enumerate(component.prices):
+                rows[number].update(level.rows)
+        return tuple(
+            level._replace(rows=rows[number])
+            for number, level in enumerate(levels)
         )
 
     def _failures_of_searches(self) -> Iterator[AllocationError]:
-        for component in self.components:
-            if isinstance(component, SearchedComponent):
-                yield from component.failures
+        for component in self._searched():
+            yield from component.failures

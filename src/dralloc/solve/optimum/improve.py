@@ -32,10 +32,10 @@ import numpy as np
 
 from dralloc.objects.choices import MAX_SEED, Backend, Options
 from dralloc.objects.errors import AllocationError
-from dralloc.problem import NodeIndex, indices, numbered
+from dralloc.problem import NodeIndex, Problem, indices, numbered
 from dralloc.problem.indices import grouped
 from dralloc.problem.inter_pod import OneDomain
-from dralloc.problem.solution import Placement
+from dralloc.problem.solution import LevelPrices, Placement
 from dralloc.solve.optimum.candidates import CandidateSite, NodeCapabilities
 from dralloc.solve.optimum.component import Component, is_proven
 from dralloc.solve.optimum.neighbourhood import (
@@ -667,6 +667,11 @@ class SearchedComponent(Component):
         """What was left out for the bound; empty if there is none by a relaxation."""
         return self._relaxed.why if self._relaxed else ""
 
+    @property
+    def prices(self) -> Sequence[LevelPrices]:
+        """What proved the bound, by level of the weight."""
+        return self._relaxed.prices if self._relaxed else ()
+
     def limits(self) -> Mapping[int, int]:
         """Return how many demands the optimum places at most, by weight, of weights that are a level alone."""
         if not self._relaxed:
@@ -712,28 +717,41 @@ class SearchedComponent(Component):
                     )
                 self._improve(level, options, stop, watch)
 
+    def recall(self, prices: Sequence[LevelPrices], stop: Stop) -> None:
+        """Prove what the prices of an earlier answer prove here, and see the sizes of demands by these prices."""
+        ladder = RelaxationLadder(self._own_problem(), self.tiers, stop)
+        bound = ladder.bound_by(prices)
+        if bound is not None:
+            self._relaxed = bound
+            self.relax(bound.costs)
+            self._learn_sizes(ladder)
+
     def climb(self, stop: Stop) -> None:
         """Climb the ladder of relaxations, once for all tiers: for bounds, and for the sizes of demands."""
         if self._is_relaxed:
             return
-        whole_problem = self.subset.problem
-        demands = tuple(
-            whole_problem.demands[demand] for demand in self.subset.demands
-        )
-        problem = (
-            whole_problem
-            if len(demands) == len(whole_problem.demands)
-            else replace(whole_problem, demands=demands)
-        )
-        ladder = RelaxationLadder(problem, self.tiers, stop)
+        ladder = RelaxationLadder(self._own_problem(), self.tiers, stop)
         for bound in ladder.bounds():
-            self._relaxed = bound
-            self.relax(bound.costs)
-        with suppress(Stopped):
-            self.sizes = dict(
-                zip(self.subset.demands, ladder.sizes(), strict=True)
-            )
+            if self._relaxed is None or bound.costs > self._relaxed.costs:
+                self._relaxed = bound
+                self.relax(bound.costs)
+        self._learn_sizes(ladder)
         self._is_relaxed = True
+
+    def _learn_sizes(self, ladder: RelaxationLadder) -> None:
+        """Keep what demands pay, if that is known."""
+        with suppress(Stopped):
+            sizes = ladder.sizes()
+            if any(sizes) or not self.sizes:
+                self.sizes = dict(zip(self.subset.demands, sizes, strict=True))
+
+    def _own_problem(self) -> Problem:
+        """Return the problem with these demands alone."""
+        problem = self.subset.problem
+        if len(self.subset.demands) == len(problem.demands):
+            return problem
+        demands = [problem.demands[demand] for demand in self.subset.demands]
+        return replace(problem, demands=tuple(demands))
 
     def _learn(
         self, level: int, bound: int, placements: Sequence[Placement] | None

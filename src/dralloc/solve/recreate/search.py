@@ -137,12 +137,13 @@ _WITHOUT_ANSWERS: Final = EligibilityTable({})
 """Stands in for the eligibility of a part on its way, which is the whole problem's under other numbers."""
 
 
-def recreated(
+def recreated(  # noqa: PLR0913 - what to search, how, and where first
     problem: Problem,
     placements: Sequence[Placement],
     options: Options,
     seconds: Callable[[], float],
     sizes: Sequence[int] | None = None,
+    around: Collection[NodeIndex] = (),
 ) -> Iterator[tuple[Placement, ...]]:
     """Give out better and better answers, until there are no more for a while.
 
@@ -157,18 +158,23 @@ def recreated(
         seed and number of steps the answers are the same, however many jobs there are.
     seconds
         Tells how many seconds are left.
+    around
+        Nodes to search first, as long as that helps; then all of them.
     """
     movable = movable_units(problem)
     steps = options.steps
-    in_vain = 0
     rounds = _Rounds(problem, movable, options, sizes)
-    while movable and in_vain < _PATIENCE and seconds() > 0 and steps != 0:
-        before = len(placements)
-        searched, placements = rounds.improve(placements, seconds(), steps)
-        steps = None if steps is None else steps - searched
-        gained = len(placements) - before
-        in_vain = in_vain + 1 if gained * _LITTLE <= before else 0
-        yield tuple(placements)
+    for nodes in (around, None) if around else (None,):
+        in_vain = 0
+        while movable and in_vain < _PATIENCE and seconds() > 0 and steps != 0:
+            before = len(placements)
+            searched, placements = rounds.improve(
+                placements, seconds(), steps, nodes
+            )
+            steps = None if steps is None else steps - searched
+            gained = len(placements) - before
+            in_vain = in_vain + 1 if gained * _LITTLE <= before else 0
+            yield tuple(placements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +251,7 @@ class _Rounds:
         placements: Sequence[Placement],
         seconds: float,
         part_limit: int | None,
+        nodes: Collection[NodeIndex] | None = None,
     ) -> tuple[int, list[Placement]]:
         """Search each part once.
 
@@ -252,6 +259,8 @@ class _Rounds:
         ----------
         part_limit
             So many parts at most; None for all.
+        nodes
+            Only these, and those that have to do with them; None for all.
 
         Returns
         -------
@@ -259,12 +268,12 @@ class _Rounds:
             How many parts were searched, and the answer.
         """
         options = self._options
-        parts = self._parts()[:part_limit]
+        parts = self._parts(nodes)[:part_limit]
         waves = -(-len(parts) // max(1, options.jobs))
         tasks = self._tasks(placements, parts, seconds / waves)
         present = {placement.demand: placement for placement in placements}
         for number, improved in run_all(
-            tasks, Backend(options.backend), options.jobs
+            tasks, Backend(options.backend), min(options.jobs, len(tasks))
         ):
             for placement in tasks[number].present:
                 del present[placement.demand]
@@ -273,17 +282,25 @@ class _Rounds:
             )
         return len(parts), [present[demand] for demand in sorted(present)]
 
-    def _parts(self) -> list[list[NodeIndex]]:
+    def _parts(
+        self, chosen: Collection[NodeIndex] | None
+    ) -> list[list[NodeIndex]]:
         """Deal the nodes out to parts that have about as many each."""
-        nodes = len(self._problem.nodes)
+        groups, side_by_side = self._groups, _SIDE_BY_SIDE
+        if chosen is not None:
+            groups = [
+                group for group in groups if not set(chosen).isdisjoint(group)
+            ]
+            side_by_side = 1
+        nodes = sum(map(len, groups))
         part_count = max(
-            min(nodes // _FEW_NODES, _SIDE_BY_SIDE), nodes // _MANY_NODES, 1
+            min(nodes // _FEW_NODES, side_by_side), nodes // _MANY_NODES, 1
         )
         parts: list[list[NodeIndex]] = [[] for _ in range(part_count)]
-        for turn, group in enumerate(
-            self._random.permutation(len(self._groups)).tolist()
+        for turn, number in enumerate(
+            self._random.permutation(len(groups)).tolist()
         ):
-            parts[turn % part_count] += self._groups[group]
+            parts[turn % part_count] += groups[number]
         return [sorted(part) for part in parts if part]
 
     def _tasks(
@@ -425,11 +442,19 @@ class Starts:
         What is to be placed. Answers keep all of its rules but budgets.
     options
         As `recreated` takes them.
+    around
+        Where an answer was changed that was good before: nodes to search first. Then other orders are no use.
     """
 
-    def __init__(self, problem: Problem, options: Options) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        options: Options,
+        around: Collection[NodeIndex] = (),
+    ) -> None:
         self._problem = problem
         self._options = options
+        self._around = around
 
     def __call__(
         self,
@@ -450,7 +475,7 @@ class Starts:
         """
         best = present
         later = (1 - _ORDERS) * seconds()
-        for placements in starts(self._problem):
+        for placements in () if self._around else starts(self._problem):
             yield placements
             best = max(best, placements, key=self._worth)
             if seconds() < later:
@@ -461,6 +486,7 @@ class Starts:
             self._options,
             seconds,
             sizes if any(sizes) else None,
+            self._around,
         )
 
     def _worth(self, placements: Sequence[Placement]) -> int:

@@ -18,7 +18,7 @@ from dralloc.solve.optimum.objective import (
     after_weight,
     placed_weight,
 )
-from dralloc.solve.optimum.relax import relaxed_bounds
+from dralloc.solve.optimum.relax import RelaxationLadder, relaxed_bounds
 from dralloc.solve.optimum.relax.demand_kinds import demand_kinds_of
 from dralloc.solve.optimum.relax.offers import node_offers_of
 from dralloc.solve.optimum.relax.prices import Market
@@ -101,6 +101,33 @@ def test_whatever_the_prices(
         market.bound(prices, [kind.weight for kind in wanted.kinds])
         >= total - cost
     )
+
+
+@THOROUGH
+@given(weighted(), weighted())
+def test_prices_of_another_problem_prove_no_more_than_is_true(
+    problem: Problem, earlier: Problem
+) -> None:
+    tiers = (*placed_weight(problem), *after_weight(Goal.NONE))
+    tiers_before = (*placed_weight(earlier), *after_weight(Goal.NONE))
+    rungs = list(relaxed_bounds(earlier, tiers_before, Stop()))
+    prices = rungs[-1].prices if rungs else ()
+    bound = RelaxationLadder(problem, tiers, Stop()).bound_by(prices)
+    assert bound is not None
+    assert bound.costs <= best_costs(problem)
+
+
+@THOROUGH
+@given(weighted())
+def test_prices_prove_no_less_than_none(problem: Problem) -> None:
+    tiers = (*placed_weight(problem), *after_weight(Goal.NONE))
+    rungs = list(relaxed_bounds(problem, tiers, Stop()))
+    for rung in rungs[-1:]:
+        again = RelaxationLadder(problem, tiers, Stop()).bound_by(rung.prices)
+        alone = RelaxationLadder(problem, tiers, Stop()).bound_by(())
+        assert again is not None
+        assert alone is not None
+        assert alone.costs <= again.costs
 
 
 def test_devices_are_counted() -> None:

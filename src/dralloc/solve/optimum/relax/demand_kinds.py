@@ -69,11 +69,14 @@ class ResourceRow(NamedTuple):
         Rows of equal role on several nodes are of the same kind.
     limit
         What answers draw on it at most.
+    name
+        What it is called in every problem of a cluster, as far as that can be said.
     """
 
     node: NodeIndex | None
     role: Hashable
     limit: int
+    name: Hashable
 
 
 Draws = tuple[tuple[int, int], ...]
@@ -413,7 +416,9 @@ def amounts_of(
             if name in rows_of:
                 rows_of[name][node] = len(rows)
                 free = max(0, ledger.capacity_left(synthetic, name))
-                rows.append(ResourceRow(node, ("amount", name), free))
+                role = "amount", name
+                row_name = synthetic.id, name
+                rows.append(ResourceRow(node, role, free, row_name))
     return Amounts(names, [rows_of[name] for name in names], takes)
 
 

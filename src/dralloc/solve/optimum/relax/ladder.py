@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from dralloc.problem import Problem
 from dralloc.problem.indices import grouped, summed
+from dralloc.problem.solution import LevelPrices
 from dralloc.solve.optimum.classes.demand_classes import Listed
 from dralloc.solve.optimum.objective import Objective
 from dralloc.solve.optimum.relax.demand_kinds import (
@@ -490,6 +491,7 @@ _MOST_LOTS: Final = 8
 
 _PUT_TOGETHER: Final = "with nodes put together that are alike"
 _IN_FRACTIONS: Final = "with fractions of demands"
+_AS_BEFORE: Final = "with the prices of an earlier answer"
 _LADDER: Final = (
     _Rung(0, 0, "of each demand alone"),
     _Rung(12, 1, _PUT_TOGETHER),
@@ -517,6 +519,13 @@ def _rungs(nodes: int) -> Iterator[_Rung]:
                 yield _Rung(nodes, _MOST_LOTS, _IN_FRACTIONS)
             return
         yield rung
+
+
+class _Guess(NamedTuple):
+    """The worth of one more: of each level up to that which is bounded, and of each row, in the units of the market."""
+
+    factors: Sequence[float]
+    rows: Floats
 
 
 class _Proven(NamedTuple):
@@ -549,12 +558,15 @@ class Bound:
         The levels of the weight.
     proven
         What was proven of each level.
+    prices
+        By level, what proved it.
     """
 
     costs: tuple[int, ...]
     why: str
     levels: Sequence[LexicographicLevel] = ()
     proven: Sequence[Sequence[_Proven]] = ()
+    prices: Sequence[LevelPrices] = ()
 
     def most_of_optimum(self, reached: Sequence[int]) -> list[int]:
         """Return what the optimum places of each level at most, in units, given what some answer does.
@@ -609,6 +621,8 @@ class RelaxationLadder:
         self.levels = levels_of(demand.weight for demand in problem.demands)
         self.limits = [level.total for level in self.levels]
         self.proven: list[list[_Proven]] = [[] for _ in self.levels]
+        # By level, the guess behind each of the inequalities.
+        self._guesses: list[list[_Guess]] = [[] for _ in self.levels]
         self._prices: Integers | None = None
 
     @cached_property
@@ -627,8 +641,51 @@ class RelaxationLadder:
                     )
                     if best is None or costs > best:
                         best = costs
-                        proven = list(map(tuple, self.proven))
-                        yield Bound(costs, rung.why, self.levels, proven)
+                        yield self._bound(costs, rung.why)
+
+    def bound_by(self, prices: Sequence[LevelPrices]) -> Bound | None:
+        """Return what prices prove that are known from a problem that differs little; None if there is no time.
+
+        No linear program is solved, and what differs costs sharpness only: the sum that proves the bound is over this
+        problem.
+        """
+        with suppress(Stopped):
+            for _ in self._climb(_LADDER[0]):
+                pass
+            rows, units = self.market.offers.rows, np.array(self.market.units)
+            for number, known in enumerate(prices[: len(self.levels)]):
+                by_row = [known.rows.get(row.name, 0.0) for row in rows]
+                if len(known.factors) == number + 1:
+                    guess = _Guess(known.factors, np.array(by_row) * units)
+                    self._prove(number, guess)
+            costs = costs_of(self.problem, self.tiers, self.levels, self.limits)
+            return self._bound(tuple(costs), _AS_BEFORE)
+        return None
+
+    def _bound(self, costs: tuple[int, ...], why: str) -> Bound:
+        """Return what is proven by now."""
+        return Bound(
+            costs,
+            why,
+            self.levels,
+            list(map(tuple, self.proven)),
+            [self._best_prices(place) for place in range(len(self.levels))],
+        )
+
+    def _best_prices(self, place: int) -> LevelPrices:
+        """Return what proved the most of a level, by the names of rows, for one of what they limit."""
+        before = self.limits[:place]
+        limits = [proven.limit(before) for proven in self.proven[place]]
+        if not limits:
+            return LevelPrices((), {})
+        guess = self._guesses[place][limits.index(min(limits))]
+        prices = (guess.rows / np.array(self.market.units)).tolist()
+        by_name = {
+            row.name: price
+            for row, price in zip(self.market.offers.rows, prices, strict=True)
+            if price
+        }
+        return LevelPrices(tuple(guess.factors), by_name)
 
     def sizes(self) -> list[int]:
         """Return the sizes of demands: what each pays at the last prices, on the node where that is least.
@@ -654,43 +711,45 @@ class RelaxationLadder:
         if rung.regions:
             regions = _regions_of(self.market, rung.regions)
             guide = Guide(self.market, regions, rung.lots)
-        for number, inequalities in enumerate(self.proven):
-            inequality = self._prove(number, guide)
-            if inequality is not None:
-                inequalities.append(inequality)
-            # What is less in one level may leave room for more below.
-            for place, level in enumerate(self.levels):
-                before = self.limits[:place]
-                limits = [proven.limit(before) for proven in self.proven[place]]
-                self.limits[place] = min([level.total, *limits])
+        for number in range(len(self.levels)):
+            guess = self._guess(number, guide)
+            if guess is not None:
+                self._prove(number, guess)
             yield self.limits
 
-    def _prove(self, number: int, guide: Guide | None) -> _Proven | None:
-        """A bound on a level and those before it; None if there is no time.
-
-        Each level counts as much as makes the bound sharp, given that of those before it all that is possible is
-        placed. It holds for whatever else is placed, too.
-        """
+    def _counts(self, number: int) -> list[list[int]]:
+        """By level up to this one, and by kind: what a demand counts."""
         weights = [kind.weight for kind in self.market.demand_kinds.kinds]
-        counts = [
+        return [
             list(map(level.of, weights)) for level in self.levels[: number + 1]
         ]
+
+    def _guess(self, number: int, guide: Guide | None) -> _Guess | None:
+        """Prices for a bound on a level and those before it; None if there is no time.
+
+        Each level counts as much as makes the bound sharp, given that of those before it all that is possible is
+        placed.
+        """
+        counts = self._counts(number)
         factors = [
             float(min(_RATIO ** (number - place), _HIGHEST))
             for place in range(number + 1)
         ]
-        rows = np.zeros(len(self.market.offers.rows))
-        if guide:
-            caps = list(map(KnownLimit, counts, self.limits[:number]))
-            shadow_prices = guide.solve(
-                _weighted(factors, counts), caps, self.stop
-            )
-            if shadow_prices is None:
-                return None
-            rows = shadow_prices.rows
-            # What a cap is worth, one more of its level is not.
-            above = np.array(factors[:number]) - shadow_prices.caps
-            factors = [*np.maximum(0.0, above).tolist(), 1.0]
+        if guide is None:
+            return _Guess(factors, np.zeros(len(self.market.offers.rows)))
+        caps = list(map(KnownLimit, counts, self.limits[:number]))
+        shadow_prices = guide.solve(_weighted(factors, counts), caps, self.stop)
+        if shadow_prices is None:
+            return None
+        # What a cap is worth, one more of its level is not.
+        above = np.array(factors[:number]) - shadow_prices.caps
+        return _Guess(
+            [*np.maximum(0.0, above).tolist(), 1.0], shadow_prices.rows
+        )
+
+    def _prove(self, number: int, guess: _Guess) -> None:
+        """Enter what prices prove of a level and those before it; it holds for whatever else is placed, too."""
+        factors, counts = guess.factors, self._counts(number)
         # What a level counts in floats is a guess; as whole numbers, the bound holds for exactly these.
         largest = sum(
             factor * max(level_counts, default=0)
@@ -698,11 +757,17 @@ class RelaxationLadder:
         )
         scale = 2.0 ** int(log2(_LARGEST / max(1.0, largest)))
         whole_factors = [round(factor * scale) for factor in factors]
-        prices = self.market.affordable(rows * scale)
+        prices = self.market.affordable(guess.rows * scale)
         bound = self.market.bound(prices, _weighted(whole_factors, counts))
-        if guide and number == len(self.levels) - 1:
+        if guess.rows.any() and number == len(self.levels) - 1:
             self._prices = prices
-        return _Proven(whole_factors, bound)
+        self.proven[number].append(_Proven(whole_factors, bound))
+        self._guesses[number].append(guess)
+        # What is less in one level may leave room for more below.
+        for place, level in enumerate(self.levels):
+            before = self.limits[:place]
+            limits = [proven.limit(before) for proven in self.proven[place]]
+            self.limits[place] = min([level.total, *limits])
 
 
 def _weighted(factors: Sequence[N], counts: Sequence[Sequence[int]]) -> list[N]:

@@ -411,15 +411,17 @@ class _OfferReader:
         role = "devices", offer.offered.number, offer.number, consumed
         if offer.everywhere is not None:
             # Several nodes reach the devices, and draw on the same row.
-            return self._row(
-                ("devices", offer.everywhere), None, role, offer.number
-            )
+            shared_row = ResourceRow(None, role, offer.number, view.id)
+            return self._row(("devices", offer.everywhere), shared_row)
         kind = offer.offered.number, offer.values, view.consumes
-        return self._row(("devices", node, *kind), node, role, offer.number)
+        row = ResourceRow(node, role, offer.number, view.id)
+        return self._row(("devices", node, *kind), row)
 
     def _counter_row(self, node: NodeIndex, counter: CounterIndex) -> int:
         free = max(0, self.ledger.free[counter])
-        return self._row(("counter", counter), node, self._role(counter), free)
+        name = self.problem.counters[counter].id
+        row = ResourceRow(node, self._role(counter), free, name)
+        return self._row(("counter", counter), row)
 
     def _capacity_row(
         self, node: NodeIndex, offer: _DeviceClass, name: str
@@ -427,15 +429,15 @@ class _OfferReader:
         view = offer.view
         free = max(0, self.ledger.capacity_left(view, name))
         role = "capacity", offer.offered.number, name
-        return self._row(("capacity", view.slot, name), node, role, free)
+        row = ResourceRow(node, role, free, (view.id, name))
+        return self._row(("capacity", view.slot, name), row)
 
-    def _row(
-        self, key: Hashable, node: NodeIndex | None, role: Hashable, limit: int
-    ) -> int:
+    def _row(self, key: Hashable, row: ResourceRow) -> int:
+        """Return the number of a row by its key; a row is entered when it is first drawn on."""
         number = self._row_numbers.setdefault(key, len(self.rows))
         if number == len(self.rows):
-            self.rows.append(ResourceRow(node, role, limit))
-        elif self.rows[number].node != node:
+            self.rows.append(row)
+        elif self.rows[number].node != row.node:
             # Drawn on from several nodes, and so like no row of another one.
             self.rows[number] = self.rows[number]._replace(node=None, role=key)
         return number
