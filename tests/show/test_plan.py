@@ -131,9 +131,9 @@ def test_a_plan_is_plain_data_for_json() -> None:
         for row in plan["metrics"]["utilisation"]
     }
     assert usage == {
-        "slice-0": ("1", "1"),
-        "slice-1": ("1", "1"),
-        "slice-2": ("1", "1"),
+        "slice-0": (1, 1),
+        "slice-1": (1, 1),
+        "slice-2": (1, 1),
     }
 
 

@@ -45,7 +45,7 @@ from pydantic_core import CoreSchema
 
 from dralloc.objects.names import ClaimKey, DeviceID, PoolID
 from dralloc.objects.notebook import cell_of, shortened
-from dralloc.objects.quantity import Quantity
+from dralloc.objects.quantity import NANOS, Quantity
 from dralloc.objects.report import Part, Table, as_text
 
 __all__ = [
@@ -67,9 +67,9 @@ __all__ = [
 # What every JSON document of dralloc is made of: models, from which the JSON and its
 # JSON Schema both follow.
 #
-# Counts are integers. Amounts (of counters and capacities) are quantities as
-# Kubernetes writes them, in strings: exact, and never floats. Prices are strings,
-# too. Shares and gaps are numbers from 0 to 1; times are seconds.
+# Counts are integers, and so are amounts (of counters and capacities) that are whole;
+# others are quantities as Kubernetes writes them, in strings: exact, and never floats.
+# Prices are strings, too. Shares and gaps are numbers from 0 to 1; times are seconds.
 
 VERSION: Final = 2
 """Grows when a field changes its meaning or goes; new fields alone leave it as it is."""
@@ -88,18 +88,33 @@ Word = Annotated[str | None, BeforeValidator(lambda text: text or None)]
 Count = Annotated[int, BeforeValidator(_counted)]
 """How many there are."""
 
+_EXACT: Final = 2**53
+"""Readers that have floats alone, as JavaScript and jq, know integers up to here."""
+
+
+def _written(nanos: int) -> int | str:
+    """Return an amount as an integer, in bytes for memory; one that is none, or too large, as a quantity."""
+    whole, part = divmod(nanos, NANOS)
+    return str(Quantity(nanos)) if part or abs(whole) > _EXACT else whole
+
+
 Amount = Annotated[
     int,
-    PlainSerializer(lambda nanos: str(Quantity(nanos)), return_type=str),
+    PlainSerializer(_written),
     WithJsonSchema(
         {
-            "type": "string",
-            "format": "quantity",
-            "pattern": "^-?[0-9]+([numkMGTPE]|[KMGTPE]i)?$",
+            "anyOf": [
+                {"type": "integer"},
+                {
+                    "type": "string",
+                    "format": "quantity",
+                    "pattern": "^-?[0-9]+([numkMGTPE]|[KMGTPE]i)?$",
+                },
+            ]
         }
     ),
 ]
-"""Nanos, written as a quantity."""
+"""Nanos, written as a number where they are a whole one, and as a quantity where not."""
 
 Nanos = Annotated[int, "nanos"]
 """An amount as answers hold it: documents write it as an `Amount`."""

@@ -23,7 +23,6 @@ from pydantic import (
     PlainSerializer,
     Tag,
     WithJsonSchema,
-    field_serializer,
 )
 
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
@@ -43,7 +42,6 @@ from dralloc.objects.choices import Choices, ChoiceWords, Mode, spelled_out
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import Finding
 from dralloc.objects.names import ClaimKey, DeviceID
-from dralloc.objects.quantity import NANOS, Quantity
 from dralloc.objects.report import (
     Line,
     Part,
@@ -189,35 +187,17 @@ class UnplacedFields(Fields, of=Unplaced, shown="key claims reason error"):
     """What ended the attempt, if it was an error."""
 
 
-CountOrAmount = Annotated[
-    int,
-    WithJsonSchema(
-        {
-            "type": ["integer", "string"],
-            "description": "How many whole devices, or a quantity of a counter or capacity.",
-        }
-    ),
-]
-
-
 class UseFields(
     Fields, of=Utilisation, shown="kind driver name total before used share"
 ):
     """How much is in use of whole devices, of counters, or of capacities of one name that a driver publishes."""
 
     kind: str
-    total: CountOrAmount
-    before: CountOrAmount
+    total: Amount
+    before: Amount
     """What claims held before anything was placed."""
-    used: CountOrAmount
+    used: Amount
     share: float
-
-    @field_serializer("total", "before", "used")
-    def _counted(self, nanos: int) -> int | str:
-        """Return the number of whole devices, or the amount."""
-        if self.kind == "devices":
-            return nanos // NANOS
-        return str(Quantity(nanos))
 
 
 class NamespaceUseFields(

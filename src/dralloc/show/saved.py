@@ -18,7 +18,7 @@ from dralloc.objects.choices import Mode
 from dralloc.objects.errors import AllocationError, DrallocError
 from dralloc.objects.load import load
 from dralloc.objects.names import ClaimKey, RequestName
-from dralloc.objects.quantity import parse_quantity
+from dralloc.objects.quantity import NANOS, parse_quantity
 from dralloc.problem import Claim, Demand, NodeIndex, numbered
 from dralloc.problem.solution import Grant, Placement, Solution, Status, Tier
 
@@ -92,8 +92,12 @@ def _document_of(text: str) -> dict[str, Any] | None:
 
 
 def _tier(fields: Mapping[str, Any]) -> Tier:
+    # Amounts are in nanos here; those of version 1 are all in words.
+    unit = NANOS if fields.get("unit") == "amount" else 1
     value, bound = (
-        parse_quantity(number).nanos if isinstance(number, str) else number
+        parse_quantity(number).nanos
+        if isinstance(number, str)
+        else number * unit
         for number in (fields["value"], fields["bound"])
     )
     return Tier(

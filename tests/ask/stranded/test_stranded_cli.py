@@ -56,11 +56,11 @@ def test_it_prints_json(odd: Path) -> None:
     (row,) = found["pools"]
     assert (row["measure"], row["free"], row["usable"], row["stranded"]) == (
         "devices",
-        "2",
-        "1",
-        {"taint": "1"},
+        2,
+        1,
+        {"taint": 1},
     )
-    assert row["fragmented"] == {"sum": "3", "claims": 3}
+    assert row["fragmented"] == {"sum": 3, "claims": 3}
     assert found["nodeKinds"][0]["nodeKind"] == "like node-0"
 
 
