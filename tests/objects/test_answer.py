@@ -234,9 +234,9 @@ def test_documents_have_the_fields_of_answers() -> None:
         mode="json", by_alias=True
     ) == {
         "title": "memory",
-        "free": "1",
-        "used": "1",
-        "most": "2",
+        "free": 1,
+        "used": 1,
+        "most": 2,
         "holders": [{"key": "default/claim", "priority": 3}],
         "reasons": {"full": 1},
     }
