@@ -9,7 +9,7 @@ import pytest
 
 from dralloc.live.apply import Fence, NodeTaintFence, Selection, TaintRuleFence
 from dralloc.live.apply.executor import Executor, LeftAlone
-from dralloc.live.apply.units import JournalStep
+from dralloc.live.apply.units import JournalStep, WriteUnit
 from live.apply.runs import GATE, gated, run_on
 from live.apply.schedules import (
     Client,
@@ -19,6 +19,7 @@ from live.apply.schedules import (
     World,
     crowd,
     devices_of,
+    gang,
 )
 from simulated import Simulated
 from wire import (
@@ -380,6 +381,41 @@ def test_a_rollback_leaves_a_gang_whole_of_which_another_run_adopted_a_part() ->
         world.end()
         world.check()
     assert 1 in adopted
+
+
+def test_a_rollback_releases_the_rest_of_a_gang_where_it_was_written() -> None:
+    """The first plan of the run had another node for it."""
+    server = Simulated()
+    server.add(*gang())
+    run = run_on(server)
+    plans: list[WriteUnit] = []
+    for _ in range(2):
+        (unit,) = [unit for unit in run.plan()[1] if len(unit.demands) == 2]
+        plans.append(unit)
+        path = f"/api/v1/nodes/{unit.demands[0].node}"
+        server.send("PATCH", path, {}, {"spec": {"unschedulable": True}})
+    for name in ("node-0", "node-1"):
+        change = {"spec": {"unschedulable": None}}
+        server.send("PATCH", f"/api/v1/nodes/{name}", {}, change)
+    first, second = plans
+    run.journal.add(
+        JournalStep.BEGIN,
+        run=run.name,
+        fence=run.fence.kind,
+        gate=GATE,
+        units=[first.to_dict()],
+    )
+    run.journal.add(JournalStep.PLAN, units=[second.to_dict()])
+    executor = Executor(run.objects, run.journal)
+    executor.write(second)
+    executor._release(second.demands[0], None)
+    run_on(server, "run-2", journal=run.journal).rollback()
+    scheduler = Scheduler(server)
+    for _ in range(3):
+        scheduler.settle()
+    (node,) = {demand.node for demand in second.demands}
+    assert node not in {demand.node for demand in first.demands}
+    assert bound(server) == {"p": node, "q": node}
 
 
 def test_what_is_released_keeps_its_claims_although_the_rest_cannot_be_written() -> (

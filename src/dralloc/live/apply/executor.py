@@ -377,6 +377,18 @@ class Executor:
             for demand in unit.demands
         )
 
+    def is_held(self, unit: WriteUnit) -> bool:
+        """Return whether the server holds every claim of a unit as the unit has it."""
+        return all(map(self._is_as_written, unit.claims))
+
+    def _is_as_written(self, claim: WrittenClaim) -> bool:
+        try:
+            held = self._get(CLAIMS, claim.key, claim.uid)
+        except LeftAlone:
+            return False
+        allocation = (held.get("status") or {}).get("allocation")
+        return same_allocation(allocation, claim.allocation)
+
     def is_adopted(self, unit: WriteUnit) -> bool:
         """Return whether another run has adopted a claim of a unit that the journal's run wrote."""
         intended = {claim.uid for claim in self.journal.intended}

@@ -509,7 +509,8 @@ class ApplyRun:
                 (claim.uid for claim in unit.claims), reason
             )
         with self._fence_lifted():
-            for unit in begun:
+            # The last plan first: earlier ones may have had other nodes for the same pods.
+            for unit in filter(self._executor.is_held, reversed(begun)):
                 # Its pods may all be gone by now.
                 with suppress(LeftAlone):
                     self._executor.release(unit, self.fence.toleration)
