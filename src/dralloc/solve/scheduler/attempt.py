@@ -156,6 +156,13 @@ class Memory:
         known_answer: T = answers[ask]
         return known_answer
 
+    def once(self, question: str, ask: Callable[[], T]) -> T:
+        """Return what is true of all pods of the kind with equal claims, whatever is on nodes."""
+        if question not in self._answers:
+            self._answers[question] = ask()
+        known_answer: T = self._answers[question]
+        return known_answer
+
     def verdicts(self, filters: Hashable) -> Verdicts:
         """The verdicts of some filters together, by name."""
         if self.of_claims is not None and filters == (_CLAIMS_FILTER,):
@@ -193,9 +200,39 @@ class Memory:
                 if plugin.reads is not None:
                     key = plugin.name, "score", plugin.reads(cycle)
                     scoring = _of_traits(scoring, cycle, key)
+                if plugin.name == _CLAIMS_FILTER and _has_choice(cycle):
+                    scoring = self._of_claims_alone(scoring, cycle)
                 weighted[plugin.name] = scoring, plugin.weight_in(cycle.profile)
             self._scores = _LocalScores(weighted, self.size)
         return self._scores
+
+    def _of_claims_alone(self, scoring: Scoring, cycle: Cycle) -> Scoring:
+        """The same scoring of claims: until a node changes, it is asked once for all pods with such claims."""
+        memory, nodes = self.of_claims, cycle.snapshot.nodes
+        if memory is None:
+            return scoring
+        if memory._scores is None:
+            scorings = {_CLAIMS_FILTER: (scoring, 1)}
+            memory._scores = _LocalScores(scorings, self.size)
+        known = memory._scores
+        return scoring._replace(
+            score=lambda node: int(known.raw(np.array([node.place]), nodes)[0]),
+            column=lambda places: known.raw(places, nodes),
+        )
+
+
+def _has_choice(cycle: Cycle) -> bool:
+    """Whether a claim of the pod has a request with alternatives."""
+    return cycle.memory.once(
+        "has a choice", lambda: cycle.devices.has_choice(cycle.pod)
+    )
+
+
+def _never_fails(cycle: Cycle) -> bool:
+    """Whether it is certain that no search for the pod's claims ends with an error."""
+    return cycle.memory.once(
+        "never fails", lambda: cycle.devices.never_fails(cycle.pod)
+    )
 
 
 def _of_traits(scoring: Scoring, cycle: Cycle, key: Hashable) -> Scoring:
@@ -243,6 +280,12 @@ class _LocalScores:
             name: weight * scoring.normalise(none)
             for name, (scoring, weight) in scorings.items()
         }
+
+    def raw(self, places: Places, nodes: Sequence[NodeInfo]) -> Scores:
+        """The scores by the first plugin at some places, each by itself and without weight."""
+        self._ask_for(places, nodes)
+        scores: Scores = self._values[0, places]
+        return scores
 
     def forget(self, places: Places) -> None:
         """Forget the scores of these places."""
@@ -435,12 +478,18 @@ def turned_away(
         return {}
     if not _come_apart(cycle, checks):
         return None
-    check, known = _together(checks), _known(cycle, checks)
+    in_window = np.zeros(len(cycle.snapshot.nodes), np.bool_)
+    in_window[window] = True
+    *node_checks, (_, claims_check) = checks
+    node_check = _together(node_checks)
+    of_nodes, served = _verdicts_apart(cycle, checks)
     rejections: dict[int, Rejection] = {}
-    for place in np.intersect1d(nominated, window).tolist():
+    for place in nominated:
         node = cycle.snapshot.nodes[place]
-        if known.ask(check, node) is None:
-            rejection = _asked_beside(cycle, check, node)
+        if not in_window[place] or of_nodes.ask(node_check, node) is not None:
+            continue
+        if served.ask(claims_check, node) is None:
+            rejection = _asked_beside(cycle, _together(checks), node)
             if rejection is not None:
                 rejections[place] = rejection
     return rejections
@@ -709,7 +758,7 @@ def best_feasible(
         How many feasible nodes are scored at most.
     """
     memory, changes = cycle.memory, len(cycle.snapshot.changes)
-    if changes < memory.crowded_until or cycle.devices.has_choice(cycle.pod):
+    if changes < memory.crowded_until or _has_choice(cycle):
         return None
     if not _come_apart(cycle, checks):
         return None
@@ -757,7 +806,7 @@ def _come_apart(cycle: Cycle, checks: Checks) -> bool:
         return False
     if any(plugin.looks_around for plugin, _ in checks):
         return False
-    return cycle.devices.never_fails(cycle.pod)
+    return _never_fails(cycle)
 
 
 def _candidates(
@@ -772,18 +821,25 @@ def _known_apart(
     cycle: Cycle, checks: Checks, window: Places
 ) -> tuple[Verdicts, Verdicts]:
     """What everything but devices has against the places of a window, and what is known of devices at the others."""
-    memory, node_checks = cycle.memory, checks[:-1]
-    assert memory.of_claims is not None
-    of_nodes = _known(cycle, node_checks)
+    of_nodes, served = _verdicts_apart(cycle, checks)
+    node_checks = checks[:-1]
     unknown = of_nodes.open(window)
     if len(unknown) >= _FEW:
         node_checks = _checked_at_once(cycle, node_checks, unknown, of_nodes)
-    if len(unknown):
+    if node_checks:
         check = _together(node_checks)
         of_nodes.ask_for(check, unknown, cycle.snapshot.nodes, len(unknown))
-    served = memory.of_claims.verdicts((_CLAIMS_FILTER,))
+    else:
+        of_nodes.enter_passing(of_nodes.open(unknown))
     _ruled_out(cycle, checks[-1:], of_nodes.not_rejected(window), served)
     return of_nodes, served
+
+
+def _verdicts_apart(cycle: Cycle, checks: Checks) -> tuple[Verdicts, Verdicts]:
+    """What is known of everything but devices, and of devices."""
+    assert cycle.memory.of_claims is not None
+    served = cycle.memory.of_claims.verdicts((_CLAIMS_FILTER,))
+    return _known(cycle, checks[:-1]), served
 
 
 def _served(

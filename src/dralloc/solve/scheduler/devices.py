@@ -200,6 +200,7 @@ class Devices(QuickRun):
         self._bound: dict[ClaimKey, _Bound] = {}
         self._class_of_demand: dict[int, ClaimClass | None] = {}
         self._kind_of_pod: dict[ClaimKey, Hashable] = {}
+        self._claims_of_pod: dict[ClaimKey, Sequence[ResourceClaim]] = {}
         self._offers: dict[int, dict[ClaimClass, _Offer]] = defaultdict(dict)
         self._answers: _Searched = defaultdict(_NodeAnswers)
         self._enough: dict[ClaimClass, NDArray[np.bool_]] = {}
@@ -256,11 +257,15 @@ class Devices(QuickRun):
             return []
         return sorted(extended - self._backed)
 
-    def claims_of(self, pod: PodInfo) -> list[ResourceClaim]:
+    def claims_of(self, pod: PodInfo) -> Sequence[ResourceClaim]:
         """The claims of a pod as they were before."""
-        keys = self._cluster.claims_of_pods[pod.key]
-        claims = [self._cluster.claim(key) for key in keys]
-        return [claim for claim in claims if claim is not None]
+        if pod.key not in self._claims_of_pod:
+            keys = self._cluster.claims_of_pods[pod.key]
+            claims = map(self._cluster.claim, keys)
+            self._claims_of_pod[pod.key] = tuple(
+                claim for claim in claims if claim is not None
+            )
+        return self._claims_of_pod[pod.key]
 
     def has_shared_claims(self, pod: PodInfo) -> bool:
         """Whether another pod uses a claim of the pod, too."""

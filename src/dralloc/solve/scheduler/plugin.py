@@ -362,6 +362,10 @@ class Verdicts:
         )
         self.codes[places[against]] = codes[column.codes[against]]
 
+    def enter_passing(self, places: Places) -> None:
+        """Know that nothing is against some places."""
+        self.codes[places] = _PASSES
+
     def enter_known(self, places: Places, verdicts: Verdicts) -> None:
         """Know what other verdicts say about some places."""
         codes = np.array(
