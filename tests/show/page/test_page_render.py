@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from html.parser import HTMLParser
 from itertools import pairwise
+from pathlib import Path
 from typing import Final
 
+import matplotlib.text
 import pytest
 
 import dralloc
 from conftest import ROOT
 from dralloc.objects.report import Table
+from dralloc.show import plot
 from dralloc.show.page import rendered
 from dralloc.show.page.render import Circumstances, render, unplaced_table
-from dralloc.show.plot.canvas import DARK, LIGHT
+from dralloc.show.plot.canvas import DARK, LIGHT, off_screen
 from dralloc.solve.optimum import Progress
 from wire import (
     claim,
@@ -331,3 +335,28 @@ def test_reasons_have_a_column_for_each_answer() -> None:
         "optimum",
     )
     assert unplaced_table(both).columns[1:] == ("first fit", "optimum")
+
+
+def roomiest(
+    _: dralloc.WaitingPod, nodes: Sequence[dralloc.OfferedNode]
+) -> dralloc.OfferedNode:
+    return max(nodes, key=lambda offer: offer.free_devices())
+
+
+def test_policies_of_the_user_are_on_the_page_and_in_pictures(
+    tmp_path: Path,
+) -> None:
+    comparison = dralloc.compare(dralloc.example(), modes=[roomiest, "optimal"])
+    file = tmp_path / "report.html"
+    dralloc.report(comparison, file)
+    page = Page(file.read_text())
+    assert "roomiest places 1" in page.text
+    with off_screen():
+        figure = plot.utilisation(comparison).get_figure()
+        assert figure is not None
+        texts = {
+            artist.get_text() for artist in figure.findobj(matplotlib.text.Text)
+        }
+        assert "roomiest" in texts
+        plot.gained(comparison)
+        plot.device_map(comparison.plans[0])
