@@ -100,7 +100,7 @@ _DIVISION: Final = 0.4
 _RELAXING: Final = 0.25
 """The part of the time that the ladder of relaxations may take before there are answers to start from."""
 
-_STARTS: Final = 0.5
+_STARTS: Final = 0.8
 """The part of the time in which answers to start from are made; one that is begun is made to the end."""
 
 StartSearch = Callable[

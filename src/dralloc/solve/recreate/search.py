@@ -127,7 +127,7 @@ _SIDE_BY_SIDE: Final = 8
 _PATIENCE: Final = 1
 """After so many rounds in a row with little gain the search is over: models do better then."""
 
-_LITTLE: Final = 200
+_LITTLE: Final = 300
 """Less than one demand more for so many that are placed is little gain."""
 
 _CLOCK: Final = 16

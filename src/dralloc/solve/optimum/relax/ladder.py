@@ -492,6 +492,9 @@ _MOST_LOTS: Final = 8
 _PUT_TOGETHER: Final = "with nodes put together that are alike"
 _IN_FRACTIONS: Final = "with fractions of demands"
 _AS_BEFORE: Final = "with the prices of an earlier answer"
+_GROWTH: Final = 6
+"""A rung takes about so many times as long as the one before it."""
+
 _LADDER: Final = (
     _Rung(0, 0, "of each demand alone"),
     _Rung(12, 1, _PUT_TOGETHER),
@@ -635,6 +638,7 @@ class RelaxationLadder:
         with suppress(Stopped):
             best: tuple[int, ...] | None = None
             for rung in _rungs(len(self.problem.nodes)):
+                before = self.stop.seconds()
                 for limits in self._climb(rung):
                     costs = tuple(
                         costs_of(self.problem, self.tiers, self.levels, limits)
@@ -642,6 +646,10 @@ class RelaxationLadder:
                     if best is None or costs > best:
                         best = costs
                         yield self._bound(costs, rung.why)
+                after = self.stop.seconds()
+                if (before - after) * _GROWTH > after:
+                    # The next rung would not be reached in time.
+                    break
 
     def bound_by(self, prices: Sequence[LevelPrices]) -> Bound | None:
         """Return what prices prove that are known from a problem that differs little; None if there is no time.
