@@ -261,7 +261,7 @@ class LevelPrices(NamedTuple):
     Parameters
     ----------
     factors
-        What one more of each level of the weight counts, from the most important level to that which is bounded.
+        What one more of each level of the weight counts, from the most important level to the last that is bounded.
     rows
         By name of something that is limited, what one of it costs.
     """

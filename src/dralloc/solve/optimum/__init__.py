@@ -799,7 +799,7 @@ class _Solve:
         )
 
     def _prices(self) -> tuple[LevelPrices, ...]:
-        """Return what proved bounds: for each level of the weight that some component has, the rows of all of them."""
+        """Return what proved bounds: each guess that some component has, with the rows of all of them."""
         searched = sorted(
             self._searched(), key=lambda component: len(component.prices)
         )

@@ -669,7 +669,7 @@ class SearchedComponent(Component):
 
     @property
     def prices(self) -> Sequence[LevelPrices]:
-        """What proved the bound, by level of the weight."""
+        """What proved the bound."""
         return self._relaxed.prices if self._relaxed else ()
 
     def limits(self) -> Mapping[int, int]:

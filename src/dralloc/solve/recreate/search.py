@@ -115,6 +115,9 @@ def _amount(
 _CHANGES: Final = 80
 """So many changes are tried for each node of a part, before nodes are parted anew."""
 
+_CHANGES_AROUND: Final = 10
+"""The same where only a few nodes were changed: whether it helped is known soon."""
+
 _FEW_NODES: Final = 50
 """Fewer nodes than this are never parted for the sake of those who work side by side."""
 
@@ -245,6 +248,7 @@ class _Rounds:
         self._random = np.random.default_rng(options.seed)
         self._eligibility = Parcel(problem.eligibility)
         self._groups = _groups(problem, movable)
+        self._changes = _CHANGES
 
     def improve(
         self,
@@ -268,6 +272,7 @@ class _Rounds:
             How many parts were searched, and the answer.
         """
         options = self._options
+        self._changes = _CHANGES if nodes is None else _CHANGES_AROUND
         parts = self._parts(nodes)[:part_limit]
         waves = -(-len(parts) // max(1, options.jobs))
         tasks = self._tasks(placements, parts, seconds / waves)
@@ -369,7 +374,7 @@ class _Rounds:
             self._eligibility,
             [homes[demand] for demand in members if demand in homes],
             int(self._random.integers(MAX_SEED)),
-            _CHANGES * len(nodes),
+            self._changes * len(nodes),
             seconds,
             None if sizes is None else [sizes[demand] for demand in members],
         )

@@ -495,6 +495,9 @@ _AS_BEFORE: Final = "with the prices of an earlier answer"
 _GROWTH: Final = 6
 """A rung takes about so many times as long as the one before it."""
 
+_MOST_GUESSES: Final = 3
+"""So many guesses for each level are worth remembering, the last ones."""
+
 _LADDER: Final = (
     _Rung(0, 0, "of each demand alone"),
     _Rung(12, 1, _PUT_TOGETHER),
@@ -562,7 +565,7 @@ class Bound:
     proven
         What was proven of each level.
     prices
-        By level, what proved it.
+        The guesses that proved it. Which of those for a level is the best depends on what is placed of those above.
     """
 
     costs: tuple[int, ...]
@@ -661,9 +664,10 @@ class RelaxationLadder:
             for _ in self._climb(_LADDER[0]):
                 pass
             rows, units = self.market.offers.rows, np.array(self.market.units)
-            for number, known in enumerate(prices[: len(self.levels)]):
+            for known in prices:
                 by_row = [known.rows.get(row.name, 0.0) for row in rows]
-                if len(known.factors) == number + 1:
+                number = len(known.factors) - 1
+                if number < len(self.levels):
                     guess = _Guess(known.factors, np.array(by_row) * units)
                     self._prove(number, guess)
             costs = costs_of(self.problem, self.tiers, self.levels, self.limits)
@@ -677,16 +681,15 @@ class RelaxationLadder:
             why,
             self.levels,
             list(map(tuple, self.proven)),
-            [self._best_prices(place) for place in range(len(self.levels))],
+            [
+                self._named(guess)
+                for guesses in self._guesses
+                for guess in guesses[-_MOST_GUESSES:]
+            ],
         )
 
-    def _best_prices(self, place: int) -> LevelPrices:
-        """Return what proved the most of a level, by the names of rows, for one of what they limit."""
-        before = self.limits[:place]
-        limits = [proven.limit(before) for proven in self.proven[place]]
-        if not limits:
-            return LevelPrices((), {})
-        guess = self._guesses[place][limits.index(min(limits))]
+    def _named(self, guess: _Guess) -> LevelPrices:
+        """Return prices by the names of rows, for one of what they limit."""
         prices = (guess.rows / np.array(self.market.units)).tolist()
         by_name = {
             row.name: price
