@@ -353,6 +353,30 @@ def test_what_another_claim_asks_for() -> None:
     )
 
 
+def test_a_network_adapter_of_the_same_driver_is_no_substitute() -> None:
+    """A driver publishes GPUs and adapters; who asks for another model of GPU is not told to ask for an adapter."""
+    devices = [
+        device(name, {"model": model})
+        for name, model in zip("abcd", "aaxx", strict=True)
+    ]
+    found = explain(
+        cluster(
+            node(),
+            device_class("gpu", f"{MODEL} != 'x'"),
+            device_class("nic", f"{MODEL} == 'x'"),
+            resource_slice(devices),
+            claim("adapter", request("nic", device_class="nic")),
+            claim("any", request("gpu")),
+            claim("wanted", request("gpu", f"{MODEL} == 'b'")),
+        ),
+        "default/wanted",
+    )
+    asked_instead = [text for text in changes(found) if "ask for what" in text]
+    assert ["claim default/any asks for" in text for text in asked_instead] == [
+        True
+    ]
+
+
 def test_no_nodes_at_all() -> None:
     found = explain(
         cluster(device_class(), claim("wanted", request())), "default/wanted"

@@ -45,7 +45,15 @@ from dralloc.objects.cluster import Cluster
 from dralloc.objects.quantity import Format, Quantity
 from dralloc.objects.report import amount
 from dralloc.objects.user_rules import BudgetKey
-from dralloc.problem import Alternative, Claim, Demand, NodeIndex, numbered
+from dralloc.problem import (
+    Alternative,
+    Claim,
+    Demand,
+    DeviceIndex,
+    NodeIndex,
+    indices,
+    numbered,
+)
 from dralloc.problem.solution import Solution
 
 __all__ = [
@@ -428,9 +436,9 @@ class _Other:
 def substitutes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
     """Yield what other claims ask for and could be served in place of the demand's own requests, the most usual first.
 
-    Only devices of the drivers count whose devices the request may have now: a network adapter is no substitute for a
-    GPU. It comes with its tolerations. Where it could not be served with them, those of the demand are tried, and the
-    suggestion says so.
+    Only devices of the request's own class count, whatever its selectors say: a network adapter is no substitute for a
+    GPU, of the same driver or not. It comes with its tolerations. Where it could not be served with them, those of the
+    demand are tried, and the suggestion says so.
     """
     offers = oracle.snapshot.context.offers
     if not isinstance(offers, TableOffers):
@@ -443,7 +451,7 @@ def substitutes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
             continue
         own_clauses = offers.clauses(alternative.index)
         tolerations = offers.table.criteria[alternative.index].tolerations
-        drivers = _drivers(offers, alternative, oracle)
+        of_class = _devices_of_class(offers, alternative, oracle)
         for rank, substitute in enumerate(usual):
             if (
                 substitute.claim.key == claim.key
@@ -461,7 +469,7 @@ def substitutes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
                 )
                 certificate = oracle.admit(change)
                 if certificate is not None and _is_of(
-                    oracle, place, certificate, drivers
+                    place, certificate, of_class
                 ):
                     text = f"{request_text(claim, alternative)}: {substitute.text(alternative.count)}{remark}"
                     yield Suggestion(
@@ -474,35 +482,31 @@ def substitutes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
                     break
 
 
-def _drivers(
+def _devices_of_class(
     offers: TableOffers, alternative: Alternative, oracle: FeasibilityOracle
-) -> frozenset[str]:
-    """The drivers of the devices that are of the request's class, whatever its own selectors say."""
+) -> frozenset[DeviceIndex]:
+    """Return the devices that are of the request's class, whatever its own selectors say."""
     criteria = replace(
         offers.table.criteria[alternative.index], selectors=(), amounts=()
     )
     of_class = offers.vary(alternative.index, Variation(substitute=criteria))
-    devices = numbered(oracle.snapshot.problem.devices)
+    devices = oracle.snapshot.problem.devices
     return frozenset(
-        device.id.driver
-        for number, device in devices
+        number
+        for number in indices(devices)
         if offers.selects(of_class, number) is True
     )
 
 
 def _is_of(
-    oracle: FeasibilityOracle,
-    place: Place,
-    certificate: Certificate,
-    drivers: frozenset[str],
+    place: Place, certificate: Certificate, devices: frozenset[DeviceIndex]
 ) -> bool:
-    """Whether a request would be served with devices of these drivers."""
+    """Whether a request would be served with some of these devices."""
     claim, request, _ = place
-    devices = oracle.snapshot.problem.devices
     granted = [
         grant for grant in certificate.grants[claim] if grant.request == request
     ]
-    return all(devices[grant.device].id.driver in drivers for grant in granted)
+    return all(grant.device in devices for grant in granted)
 
 
 def _usual(cluster: Cluster, offers: TableOffers) -> list[_Other]:
