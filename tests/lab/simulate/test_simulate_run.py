@@ -660,7 +660,7 @@ def test_the_command_draws_arrivals() -> None:
 def test_the_command_wants_one_source_of_arrivals() -> None:
     assert (
         simulate(SMALLEST).stderr
-        == "error: who arrives: give either --trace or --mix\n"
+        == "error: who arrives: give one of --trace, --mix and --recorded\n"
     )
     assert simulate(SMALLEST, "--mix", "any=much").stderr == (
         "error: --mix any=much: expected TEMPLATE=SHARE, with a number for a share\n"

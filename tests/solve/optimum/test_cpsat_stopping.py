@@ -12,8 +12,6 @@ from threading import Event
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from ortools.linear_solver.python import model_builder
-from ortools.sat.python import cp_model
 
 from across_strategies import bound_claims
 from budget_strategies import budgeted
@@ -39,6 +37,7 @@ from dralloc.solve.optimum.objective import (
     placed_weight,
 )
 from dralloc.solve.optimum.search import Watch, solve_linear
+from dralloc.solve.optimum.solvers import cp_model, model_builder
 from dralloc.solve.optimum.stopping import Cancelled, Stop, Stopped
 from examples import INDEPENDENT, examples
 from pod_strategies import bound_pods
