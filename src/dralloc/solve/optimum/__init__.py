@@ -621,8 +621,9 @@ class _Solve:
         if self._more_starts is None:
             sizes = [0] * len(self.problem.demands)
             for component in searched:
-                for demand, size in component.sizes.items():
-                    sizes[demand] = size
+                if component.appraisal is not None:
+                    for demand, size in component.appraisal.sizes.items():
+                        sizes[demand] = size
             self._more_starts = self._make_starts(
                 sizes, self._seconds_for_starts
             )

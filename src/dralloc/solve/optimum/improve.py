@@ -48,7 +48,7 @@ from dralloc.solve.optimum.neighbourhood import (
     neighbourhood,
 )
 from dralloc.solve.optimum.objective import DemandSubset, Objective
-from dralloc.solve.optimum.relax import Bound, RelaxationLadder
+from dralloc.solve.optimum.relax import Appraisal, Bound, RelaxationLadder
 from dralloc.solve.optimum.search import Watch
 from dralloc.solve.optimum.stopping import Stop, Stopped
 from dralloc.solve.work import run_all
@@ -67,6 +67,24 @@ _DECAY: Final = 0.9
 
 _LEAST: Final = 0.1
 """No way is given up for good."""
+
+_LITTLE_WEIGHT: Final = 0.05
+"""Nobody is drawn with less than this part of the average weight."""
+
+
+class _Draft(NamedTuple):
+    """Nodes to choose from, in order.
+
+    Parameters
+    ----------
+    nodes
+        More than are needed.
+    block
+        The block that waits for which they were chosen; None if they were not chosen for anybody.
+    """
+
+    nodes: Sequence[NodeIndex]
+    block: int | None = None
 
 
 class Proposal(NamedTuple):
@@ -96,21 +114,26 @@ class NeighbourhoodSelection:
         Those that can be freed.
     largest_block
         Larger blocks are never freed.
+    appraisal
+        What demands and nodes are worth; None if that is not known.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the answer, what may change, and how to choose
         self,
         incumbent: Incumbent,
         bonds: Bonds,
         demands: Iterable[int],
         seed: int,
         largest_block: int,
+        appraisal: Appraisal | None = None,
     ) -> None:
         self.incumbent = incumbent
         self.bonds = bonds
         self.problem = incumbent.problem
         self.capabilities = NodeCapabilities(self.problem)
         self.random = np.random.default_rng(seed)
+        self._appraisal = appraisal
+        self._largest_block = largest_block
         self._blocks = [
             block
             for block in dict.fromkeys(
@@ -135,10 +158,12 @@ class NeighbourhoodSelection:
             for index, node in numbered(self.problem.nodes)
         }
         self._queue: list[NodeIndex] = []
-        self._ways: dict[str, Callable[[], Sequence[NodeIndex]]] = {
+        self._ways: dict[str, Callable[[], _Draft]] = {
             "in turn": self._nodes_in_turn,
             "for a waiting block": self._nodes_for_waiting,
         }
+        if appraisal is not None:
+            self._ways["far from the bound"] = self._nodes_far_from_bound
         self._reputation = dict.fromkeys(self._ways, 1.0)
 
     def turns(self, size: int) -> int:
@@ -176,7 +201,17 @@ class NeighbourhoodSelection:
         nodes: list[NodeIndex] = []
         blocks: dict[int, None] = {}
         reserved: set[Hashable] = set()
-        for node in self._ways[way]():
+        draft = self._ways[way]()
+        waiting_limit = size // 2
+        if draft.block is not None and busy.isdisjoint(
+            self._of_block(draft.block)
+        ):
+            blocks[draft.block] = None
+            reserved |= self._of_block(draft.block)
+            if len(self.bonds.blocks[draft.block]) > 1:
+                # A gang finds room where many leave, and is hard enough to place.
+                size, waiting_limit = self._largest_block, 0
+        for node in draft.nodes:
             keys_of_node = self._of_node(node)
             if not busy.isdisjoint(keys_of_node):
                 continue
@@ -194,9 +229,7 @@ class NeighbourhoodSelection:
                 break
         if not nodes:
             return None
-        for block in self._some_waiting(
-            nodes, busy, max(size, self._number_of_demands(blocks)) // 2
-        ):
+        for block in self._some_waiting(nodes, busy, waiting_limit):
             blocks[block] = None
             reserved |= self._of_block(block)
         return (
@@ -275,13 +308,18 @@ class NeighbourhoodSelection:
     ) -> list[int]:
         """Draw blocks that wait and that one of the nodes could serve.
 
-        One half is of what has the most weight for its members, one half of all.
+        One half is of those that most is to be gained by, one half of all.
         """
+        if not size:
+            return []
         shuffled = [
             self._waiting[index]
             for index in self.random.permutation(len(self._waiting)).tolist()
         ]
-        by_weight = sorted(shuffled, key=self._weight, reverse=True)
+        promising = [
+            self._waiting[index]
+            for index in self._drawn(list(map(self._promise, self._waiting)))
+        ]
         node_set = set(nodes)
         types = list(
             {
@@ -289,7 +327,7 @@ class NeighbourhoodSelection:
             }.values()
         )
         chosen: dict[int, None] = {}
-        for pool, limit in ((by_weight, size // 2), (shuffled, size)):
+        for pool, limit in ((promising, size // 2), (shuffled, size)):
             freed_count = self._number_of_demands(chosen)
             for block in pool:
                 if freed_count >= limit:
@@ -313,15 +351,59 @@ class NeighbourhoodSelection:
             for demand in self.bonds.blocks[block]
         )
 
-    def _weight(self, block: int) -> int:
-        return max(
-            self.problem.demands[demand].weight
+    def _promise(self, block: int) -> float:
+        """Return how much is gained by placing a block: at the prices of the relaxation, or by weight."""
+        if self._appraisal is None:
+            weights = [
+                self.problem.demands[demand].weight
+                for demand in self.bonds.blocks[block]
+            ]
+            return float(max(weights))
+        profits = [
+            self._appraisal.profits.get(demand, 0)
             for demand in self.bonds.blocks[block]
-        )
+        ]
+        return float(sum(profits))
+
+    def _drawn(self, weights: Sequence[float]) -> list[int]:
+        """Return the places of weights in an order at random, in which larger weights tend to come first.
+
+        As if one after the other was drawn, each in proportion to its weight (Efraimidis and Spirakis 2006). All have a
+        little weight.
+        """
+        shares = np.array(weights, dtype=np.float64)
+        shares += max(_LITTLE_WEIGHT * shares.mean(), 1.0) if len(shares) else 0
+        arrivals = self.random.exponential(size=len(shares)) / shares
+        return [int(place) for place in np.argsort(arrivals, kind="stable")]
 
     # Ways to choose nodes: each gives out more than are needed.
 
-    def _nodes_in_turn(self) -> Sequence[NodeIndex]:
+    def _nodes_far_from_bound(self) -> _Draft:
+        """Nodes that are worth more than the demands on them pay, each the more likely the more that is.
+
+        These are the nodes where the bound and the answer differ: others cannot be better used at these prices.
+        """
+        appraisal = self._appraisal
+        if appraisal is None:
+            return self._nodes_in_turn()
+        unpaid = [
+            max(
+                0,
+                appraisal.nodes[node]
+                - sum(
+                    appraisal.sizes.get(demand, 0)
+                    for demand in self.incumbent.on_node(node)
+                ),
+            )
+            for node in self._nodes
+        ]
+        order = [self._nodes[place] for place in self._drawn(unpaid)]
+        alike = set(self._alike[order[0]])
+        similar_nodes = [node for node in order if node in alike]
+        different = [node for node in order if node not in alike]
+        return _Draft([*similar_nodes, *different])
+
+    def _nodes_in_turn(self) -> _Draft:
         """Nodes in an order at random, each first once before any is again; those that are alike come together."""
         if not self._queue:
             self._queue = self._shuffled(self._nodes)
@@ -334,18 +416,21 @@ class NeighbourhoodSelection:
             if node != first and node not in following
         ]
         different = [node for node in self._nodes if node not in alike]
-        return [
-            first,
-            *following,
-            *self._shuffled(similar_nodes),
-            *self._shuffled(different),
-        ]
+        return _Draft(
+            [
+                first,
+                *following,
+                *self._shuffled(similar_nodes),
+                *self._shuffled(different),
+            ]
+        )
 
-    def _nodes_for_waiting(self) -> Sequence[NodeIndex]:
-        """Nodes that could serve somebody who waits, in one domain if that is asked for."""
+    def _nodes_for_waiting(self) -> _Draft:
+        """Nodes that could serve a block that waits, in one domain if that is asked for."""
         if not self._waiting:
             return self._nodes_in_turn()
-        block = self._waiting[int(self.random.integers(len(self._waiting)))]
+        [first, *_] = self._drawn(list(map(self._promise, self._waiting)))
+        block = self._waiting[first]
         demand = self.bonds.blocks[block][0]
         allowed = self.bonds.candidates(demand, set(self._nodes))
         nodes = [
@@ -356,7 +441,7 @@ class NeighbourhoodSelection:
         for role in self.problem.demands[demand].roles:
             if role.carries and isinstance(role.rule, OneDomain):
                 nodes = self._of_one_domain(role.rule, nodes)
-        return self._shuffled(nodes)
+        return _Draft(self._shuffled(nodes), block)
 
     def _of_one_domain(
         self, rule: OneDomain, nodes: Sequence[NodeIndex]
@@ -416,6 +501,8 @@ class NeighbourhoodSearch:
         The seed, the jobs and where they are done.
     extra
         Rules beyond those of the problem, which the placements keep.
+    appraisal
+        What demands and nodes are worth; None if that is not known.
 
     Attributes
     ----------
@@ -425,7 +512,7 @@ class NeighbourhoodSearch:
         Selectors that failed on a device, by what they say.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the answer, what may change, and how to choose
         self,
         subset: DemandSubset,
         tiers: Sequence[Objective],
@@ -433,6 +520,7 @@ class NeighbourhoodSearch:
         options: Options,
         *,
         extra: ExtraRules | None = None,
+        appraisal: Appraisal | None = None,
     ) -> None:
         self.subset = subset
         self.problem = subset.problem
@@ -449,6 +537,7 @@ class NeighbourhoodSearch:
             subset.demands,
             options.seed,
             _REACHES[-1].size,
+            appraisal,
         )
         self.steps = 0
         self.failures: dict[str, AllocationError] = {}
@@ -638,8 +727,8 @@ class SearchedComponent(Component):
     ----------
     failures
         Selectors that failed on a device, which was left out.
-    sizes
-        By demand, what it pays at the prices of the relaxation; nothing before `climb`.
+    appraisal
+        What demands and nodes are worth at the prices of the relaxation; None before `climb`.
     """
 
     def __init__(
@@ -651,8 +740,8 @@ class SearchedComponent(Component):
     ) -> None:
         self._relaxed: Bound | None = None
         super().__init__(subset, tiers, placements)
-        self._is_relaxed = False
-        self.sizes: Mapping[int, int] = {}
+        self._ladder: RelaxationLadder | None = None
+        self.appraisal: Appraisal | None = None
         self._find_sites = find_sites
         self.size = max(self.size, len(subset.demands))
         self.failures: tuple[AllocationError, ...] = ()
@@ -718,32 +807,36 @@ class SearchedComponent(Component):
                 self._improve(level, options, stop, watch)
 
     def recall(self, prices: Sequence[LevelPrices], stop: Stop) -> None:
-        """Prove what the prices of an earlier answer prove here, and see the sizes of demands by these prices."""
+        """Prove what the prices of an earlier answer prove here, and appraise demands by these prices."""
         ladder = RelaxationLadder(self._own_problem(), self.tiers, stop)
         bound = ladder.bound_by(prices)
         if bound is not None:
             self._relaxed = bound
             self.relax(bound.costs)
-            self._learn_sizes(ladder)
+            self._appraise(ladder)
 
     def climb(self, stop: Stop) -> None:
-        """Climb the ladder of relaxations, once for all tiers: for bounds, and for the sizes of demands."""
-        if self._is_relaxed:
+        """Climb the ladder of relaxations, from where it was left, for bounds and for what demands are worth."""
+        if self._ladder is None:
+            self._ladder = RelaxationLadder(
+                self._own_problem(), self.tiers, stop
+            )
+        ladder = self._ladder
+        if ladder.is_at_the_top:
             return
-        ladder = RelaxationLadder(self._own_problem(), self.tiers, stop)
+        ladder.allow(stop)
         for bound in ladder.bounds():
             if self._relaxed is None or bound.costs > self._relaxed.costs:
                 self._relaxed = bound
                 self.relax(bound.costs)
-        self._learn_sizes(ladder)
-        self._is_relaxed = True
+        self._appraise(ladder)
 
-    def _learn_sizes(self, ladder: RelaxationLadder) -> None:
-        """Keep what demands pay, if that is known."""
+    def _appraise(self, ladder: RelaxationLadder) -> None:
+        """Keep what demands and nodes are worth, if that is known."""
         with suppress(Stopped):
-            sizes = ladder.sizes()
-            if any(sizes) or not self.sizes:
-                self.sizes = dict(zip(self.subset.demands, sizes, strict=True))
+            appraisal = ladder.appraisal()
+            if appraisal is not None:
+                self.appraisal = appraisal.renumbered(self.subset.demands)
 
     def _own_problem(self) -> Problem:
         """Return the problem with these demands alone."""
@@ -776,7 +869,11 @@ class SearchedComponent(Component):
         """Search neighbourhoods until nothing helps any more, or the bounds of these tiers are met."""
         first = levels[0]
         search = NeighbourhoodSearch(
-            self.subset, self.tiers, self.placements, options
+            self.subset,
+            self.tiers,
+            self.placements,
+            options,
+            appraisal=self.appraisal,
         )
         try:
             for answer in search.run(stop):

@@ -257,6 +257,27 @@ class WorkingAnswer:
             and self._devices.may_serve(wish, node)
         )
 
+    def nodes_for(self, unit: MovableUnit) -> list[NodeIndex]:
+        """Return the nodes where a unit could stand if others made room: of one domain at random, if it needs one."""
+        member = self._random.choice(unit.members)
+        hopeful, allowed = (
+            self._class_of[member].hopeful,
+            self._allowed[member],
+        )
+        areas: list[Iterable[NodeIndex]] = [self._problem.all_nodes]
+        if unit.rule is not None:
+            areas = list(self._nodes_in[unit.rule].values())
+            self._random.shuffle(areas)
+        for area in areas:
+            nodes = [
+                node
+                for node in area
+                if hopeful[node] and (allowed is None or node in allowed)
+            ]
+            if nodes:
+                return nodes
+        return []
+
     def fitting(
         self,
         units: Iterable[MovableUnit],

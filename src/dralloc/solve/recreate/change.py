@@ -110,12 +110,19 @@ class ChangeSearch:
         self._kinds: list[_NodeKind] = [
             _NodeKind(nodes) for nodes in alike.values()
         ]
+        # Making room for a gang that waits is one more kind of change.
+        self._gangs = _NodeKind(())
 
     def step(self) -> None:
         """Try one change, and keep it if the answer is not worse."""
         kind = self._some_kind()
         kind.tries += 1
-        nodes = self._some_nodes(kind)
+        gang = None
+        if kind is self._gangs:
+            gang = self._waiting.some_gang(self._random)
+        nodes = (
+            self._some_nodes(kind) if gang is None else self._nodes_for(gang)
+        )
         drawn = [demand for node in nodes for demand in self._some_on(node)]
         leaving = self._units(drawn)
         departures = [
@@ -124,7 +131,7 @@ class ChangeSearch:
             for member in unit.members
             if member in self.answer
         ]
-        entered = self._recreate(nodes, leaving, departures)
+        entered = self._recreate(nodes, leaving, departures, gang)
         change = _Change(departures, entered)
         if self._is_worse(change):
             self._undo(change)
@@ -146,17 +153,32 @@ class ChangeSearch:
 
     def _some_kind(self) -> _NodeKind:
         """Draw a kind of nodes: more often one where more changes were for the better."""
+        kinds = self._kinds
+        sizes = [len(kind.nodes) for kind in kinds]
+        gang_count = self._waiting.gang_count
+        if gang_count:
+            kinds, sizes = [*kinds, self._gangs], [*sizes, gang_count]
         shares = list(
             accumulate(
-                [len(kind.nodes) * kind.reputation for kind in self._kinds]
+                [
+                    size * kind.reputation
+                    for size, kind in zip(sizes, kinds, strict=True)
+                ]
             )
         )
-        return self._random.choices(self._kinds, cum_weights=shares)[0]
+        return self._random.choices(kinds, cum_weights=shares)[0]
 
     def _some_nodes(self, kind: _NodeKind) -> list[NodeIndex]:
         """Draw some nodes of a kind, between which demands can be exchanged."""
         size = self._random.randint(1, _MOST_NODES)
         return list(dict.fromkeys(self._random.choices(kind.nodes, k=size)))
+
+    def _nodes_for(self, gang: MovableUnit) -> list[NodeIndex]:
+        """Draw some nodes where a gang could stand, in one domain if it needs one."""
+        nodes = self.answer.nodes_for(gang)
+        most = min(len(nodes), max(_MOST_NODES, len(gang.members)))
+        size = self._random.randint(min(1, most), most)
+        return self._random.sample(nodes, size)
 
     def _some_on(self, node: NodeIndex) -> Sequence[int]:
         """Draw some of those who stand on a node."""
@@ -173,8 +195,14 @@ class ChangeSearch:
         nodes: Sequence[NodeIndex],
         leaving: Sequence[MovableUnit],
         departures: Sequence[tuple[int, Site]],
+        gang: MovableUnit | None,
     ) -> list[int]:
         """Let units in: those who left, wherever they fit, and those who wait, where there is room now.
+
+        Parameters
+        ----------
+        gang
+            Who comes first, as room was made for it; it waited.
 
         Returns
         -------
@@ -182,11 +210,18 @@ class ChangeSearch:
             Who is placed. As soon as those who may still come cannot make up for who failed, nobody else is tried.
         """
         returning = set(leaving)
-        pool = [*leaving, *self._some_waiting(nodes)]
+        pool = [
+            unit
+            for unit in (*leaving, *self._some_waiting(nodes))
+            if unit is not gang
+        ]
+        order = self._in_new_order(pool)
+        if gang is not None:
+            order.insert(0, gang)
         needed = self._worth([demand for demand, _ in departures])
-        possible = sum(self._worth(unit.members) for unit in pool)
+        possible = sum(self._worth(unit.members) for unit in order)
         entered: list[int] = []
-        for unit in self._in_new_order(pool):
+        for unit in order:
             elsewhere = unit in returning or not unit.is_single
             members = self.answer.enter(unit, nodes, elsewhere=elsewhere)
             entered += members
@@ -247,22 +282,37 @@ class _Waiting:
     def __init__(self, units: Iterable[MovableUnit]) -> None:
         self._units = list(units)
         self._place_of = {unit: place for place, unit in enumerate(self._units)}
+        self._gangs = dict.fromkeys(
+            [unit for unit in self._units if not unit.is_single]
+        )
 
     def add(self, unit: MovableUnit) -> None:
         """Let a unit wait."""
         if unit not in self._place_of:
             self._place_of[unit] = len(self._units)
             self._units.append(unit)
+            if not unit.is_single:
+                self._gangs[unit] = None
 
     def discard(self, unit: MovableUnit) -> None:
         """Let a unit wait no longer; the last one takes its place."""
         place = self._place_of.pop(unit, None)
         if place is None:
             return
+        self._gangs.pop(unit, None)
         last = self._units.pop()
         if last is not unit:
             self._units[place] = last
             self._place_of[last] = place
+
+    @property
+    def gang_count(self) -> int:
+        """The number of gangs that wait."""
+        return len(self._gangs)
+
+    def some_gang(self, random: Random) -> MovableUnit:
+        """Draw one of the gangs that wait."""
+        return random.choice(list(self._gangs))
 
     def in_turn(self, random: Random) -> Iterator[MovableUnit]:
         """Give out all units once, from any of them on."""

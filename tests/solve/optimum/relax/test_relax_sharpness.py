@@ -72,10 +72,15 @@ def test_demands_are_as_large_as_what_they_take_of_what_is_scarce() -> None:
     ladder = RelaxationLadder(
         problem := builder.problem(), placed_weight(problem), Stop()
     )
-    assert ladder.sizes() == [0, 0, 0]
+    assert ladder.appraisal() is None
     list(ladder.bounds())
-    small, middle, large = ladder.sizes()
+    appraisal = ladder.appraisal()
+    assert appraisal is not None
+    small, middle, large = (appraisal.sizes[pod] for pod in range(3))
     assert 0 < 6 * small == 4 * middle == 3 * large
+    # The bound is what the node is worth and what demands are worth beyond what they pay: a pod is worth 2 ** 20.
+    assert appraisal.nodes[0] == 2 * small + middle
+    assert appraisal.profits == {0: 2**20 - small, 1: 2**20 - middle, 2: 0}
 
 
 def test_each_level_is_worth_more_than_all_below() -> None:

@@ -6,8 +6,8 @@ alike; the ladder; and, with the same prices, what nodes cost at least that hold
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections import defaultdict, deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,7 +22,7 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dralloc.problem import Problem
+from dralloc.problem import NodeIndex, Problem
 from dralloc.problem.indices import grouped, summed
 from dralloc.problem.solution import LevelPrices
 from dralloc.solve.optimum.classes.demand_classes import Listed
@@ -44,6 +44,7 @@ from dralloc.solve.optimum.solvers import linear
 from dralloc.solve.optimum.stopping import Stop, Stopped
 
 __all__ = [
+    "Appraisal",
     "Bound",
     "RelaxationLadder",
     "RelaxedCover",
@@ -607,6 +608,43 @@ _SIZE_UNIT: Final = 2**20
 """The size of a demand that pays as much as one of the last level is worth."""
 
 
+@dataclass(frozen=True, slots=True)
+class Appraisal:
+    """What demands and nodes are worth at the prices of a relaxation, which tells where a bound and an answer differ.
+
+    The bound is the sum of what all nodes are worth and of what demands are worth beyond what they pay. So it
+    differs from an answer by three things alone: what is worth something on a node and not paid for by who is there,
+    what demands pay beyond the least that they could, and what those that wait are worth beyond that.
+
+    Parameters
+    ----------
+    sizes
+        By demand, what it pays on the node where that is least; 0 for one that fits on no node.
+    profits
+        By demand, what it is worth beyond that; 0 for one that pays too much, or fits on no node.
+    nodes
+        By node, what all that it has is worth.
+    """
+
+    sizes: Mapping[int, int]
+    profits: Mapping[int, int]
+    nodes: Sequence[int]
+
+    def renumbered(self, demands: Sequence[int]) -> Appraisal:
+        """Return the same with other numbers of demands, given by number."""
+        return Appraisal(
+            {demands[demand]: size for demand, size in self.sizes.items()},
+            {demands[demand]: value for demand, value in self.profits.items()},
+            self.nodes,
+        )
+
+    def unpaid(self, node: NodeIndex, demands: Iterable[int]) -> int:
+        """Return what of a node is not paid for by the demands on it, counted as if they paid the least."""
+        return max(
+            0, self.nodes[node] - sum(self.sizes[demand] for demand in demands)
+        )
+
+
 class RelaxationLadder:
     """Proves bounds, rung by rung, and knows then what demands pay.
 
@@ -615,7 +653,7 @@ class RelaxationLadder:
     tiers
         What answers cost.
     stop
-        When there is no time for more.
+        When there is no time for more; see `allow`.
     """
 
     def __init__(
@@ -624,6 +662,8 @@ class RelaxationLadder:
         self.problem = problem
         self.tiers = tiers
         self.stop = stop
+        self._rungs = deque(_rungs(len(problem.nodes)))
+        self._best: tuple[int, ...] | None = None
         self.levels = levels_of(demand.weight for demand in problem.demands)
         self.limits = [level.total for level in self.levels]
         self.proven: list[list[_Proven]] = [[] for _ in self.levels]
@@ -636,23 +676,45 @@ class RelaxationLadder:
         """What nodes offer and demands need; raises `Stopped` if there is no time to find out."""
         return _market(self.problem, self.stop)
 
+    def allow(self, stop: Stop) -> None:
+        """Set another time to stop, for climbing on."""
+        self.stop = stop
+        if "market" in vars(self):
+            self.market.stop = stop
+
     def bounds(self) -> Iterator[Bound]:
-        """Climb, and give out each bound that is better than those before it."""
+        """Climb from where it was left, and give out each bound that is better than those before it.
+
+        A rung that there was no time for is climbed the next time.
+        """
         with suppress(Stopped):
-            best: tuple[int, ...] | None = None
-            for rung in _rungs(len(self.problem.nodes)):
+            while self._rungs:
+                rung = self._rungs[0]
+                self._prepare(rung)
                 before = self.stop.seconds()
                 for limits in self._climb(rung):
                     costs = tuple(
                         costs_of(self.problem, self.tiers, self.levels, limits)
                     )
-                    if best is None or costs > best:
-                        best = costs
+                    if self._best is None or costs > self._best:
+                        self._best = costs
                         yield self._bound(costs, rung.why)
+                self._rungs.popleft()
                 after = self.stop.seconds()
                 if (before - after) * _GROWTH > after:
                     # The next rung would not be reached in time.
                     break
+
+    def _prepare(self, rung: _Rung) -> None:
+        """Read what nodes offer, and import the solver, so that the first rungs do not seem to take long."""
+        _ = self.market
+        if rung.regions:
+            linear.ModelBuilderHelper()
+
+    @property
+    def is_at_the_top(self) -> bool:
+        """Whether there is no better relaxation."""
+        return not self._rungs
 
     def bound_by(self, prices: Sequence[LevelPrices]) -> Bound | None:
         """Return what prices prove that are known from a problem that differs little; None if there is no time.
@@ -698,10 +760,10 @@ class RelaxationLadder:
         }
         return LevelPrices(tuple(guess.factors), by_name)
 
-    def sizes(self) -> list[int]:
-        """Return the sizes of demands: what each pays at the last prices, on the node where that is least.
+    def appraisal(self) -> Appraisal | None:
+        """Return what demands pay at the last prices, and what nodes are worth; None without prices.
 
-        What nothing is short of costs nothing. Without prices all are 0.
+        What nothing is short of costs nothing.
 
         Raises
         ------
@@ -709,12 +771,31 @@ class RelaxationLadder:
             It is time to stop.
         """
         if self._prices is None:
-            return [0] * len(self.problem.demands)
-        paid = self.market.least_paid(self._prices)
-        # A demand of the last level is worth its factor, in the unit of prices.
+            return None
         [*_, last] = self.proven
-        worth = last[-1].factors[-1]
-        return [price * _SIZE_UNIT // worth for price in paid]
+        factors = last[-1].factors
+        # A demand of the last level is worth its factor, in the unit of prices.
+        unit = factors[-1]
+        last_level = len(self.levels) - 1
+        worth_of_kind = _weighted(factors, self._counts(last_level))
+        paid = self.market.least_paid(self._prices)
+        sizes: dict[int, int] = {}
+        profits: dict[int, int] = {}
+        for kind, worth in zip(
+            self.market.demand_kinds.kinds, worth_of_kind, strict=True
+        ):
+            for member in kind.members:
+                price = paid[member]
+                sizes[member], profits[member] = 0, 0
+                if price is not None:
+                    sizes[member] = price * _SIZE_UNIT // unit
+                    profits[member] = max(0, worth - price) * _SIZE_UNIT // unit
+        values = self.market.node_values(self._prices)
+        return Appraisal(
+            sizes,
+            profits,
+            tuple([value * _SIZE_UNIT // unit for value in values]),
+        )
 
     def _climb(self, rung: _Rung) -> Iterator[Sequence[int]]:
         """Yield what is placed of each level at most, in units, level by level."""
@@ -854,7 +935,7 @@ def relaxed_cover(
         return None
     numbers, rows = cover
     prices = market.affordable(rows * (_SCALE / max(costs)))
-    worth = market.least_paid(prices)
+    worth = [paid or 0 for paid in market.least_paid(prices)]
     values = market.node_values(prices)
     richest = max(
         (

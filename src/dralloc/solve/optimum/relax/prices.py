@@ -438,16 +438,17 @@ class Market:
             total += self._gang_value(gang, values)
         return total
 
-    def least_paid(self, prices: Integers) -> list[int]:
-        """By demand, what it pays on the node where it pays the least; 0 for one that fits on no node."""
+    def least_paid(self, prices: Integers) -> list[int | None]:
+        """By demand, what it pays on the node where it pays the least; None for one that fits on no node."""
         costs = self._shape_costs(prices)
         amount_prices = prices[self.amount_rows]
-        paid = [0] * len(self.problem.demands)
+        paid: list[int | None] = [None] * len(self.problem.demands)
         for number, kind in enumerate(self.stop.each(self.demand_kinds.kinds)):
             by_node = self._values(number, _FAR // 2, costs, amount_prices)
             best = by_node.max(axis=1, initial=-_FAR)
             for member, value in zip(kind.members, best.tolist(), strict=True):
-                paid[member] = max(0, _FAR // 2 - value) if value >= 0 else 0
+                if value >= 0:
+                    paid[member] = max(0, _FAR // 2 - value)
         return paid
 
     def node_values(self, prices: Integers) -> list[int]:
