@@ -33,7 +33,7 @@ import numpy as np
 from dralloc.objects.choices import MAX_SEED, Backend, Options
 from dralloc.objects.errors import AllocationError
 from dralloc.problem import NodeIndex, Problem, indices, numbered
-from dralloc.problem.indices import grouped
+from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.inter_pod import OneDomain
 from dralloc.problem.solution import LevelPrices, Placement
 from dralloc.solve.optimum.candidates import CandidateSite, NodeCapabilities
@@ -102,7 +102,7 @@ class NeighbourhoodSelection:
         self,
         incumbent: Incumbent,
         bonds: Bonds,
-        demands: Iterable[int],
+        demands: Iterable[DemandIndex],
         seed: int,
         largest_block: int,
     ) -> None:
@@ -621,8 +621,8 @@ class FindSites(Protocol):
     """Works out where the demands of a component could go, if that is not known yet."""
 
     def __call__(
-        self, demands: Sequence[int], stop: Stop
-    ) -> Mapping[int, tuple[CandidateSite, ...]]:
+        self, demands: Sequence[DemandIndex], stop: Stop
+    ) -> Mapping[DemandIndex, tuple[CandidateSite, ...]]:
         """Raises `Stopped` if there is no time for it, or if there are too many candidates for a model."""
 
 
