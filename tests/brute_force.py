@@ -38,12 +38,14 @@ from dralloc.problem import (
     Constraint,
     ConstraintKind,
     Demand,
+    DemandIndex,
     DeviceIndex,
     Node,
     NodeIndex,
     PoolState,
     Problem,
     Request,
+    numbered,
 )
 from dralloc.problem.solution import Grant, Placement, Solution
 
@@ -118,7 +120,7 @@ def every_solution(problem: Problem) -> Iterator[Solution]:
     """All solutions, also those that take the same for different demands."""
     ways = [
         [None, *_demand(problem, index, demand).items()]
-        for index, demand in enumerate(problem.demands)
+        for index, demand in numbered(problem.demands)
     ]
     partial: list[tuple[Load, Answer]] = [(NOTHING, Answer())]
     for each in ways:
@@ -155,7 +157,7 @@ def feasible(problem: Problem, solution: Solution) -> bool:
     )
 
 
-def _have_quorums(problem: Problem, placed: Iterable[int]) -> bool:
+def _have_quorums(problem: Problem, placed: Iterable[DemandIndex]) -> bool:
     """Whether every gang with somebody placed has as many as it needs."""
     admitted = Counter(problem.demands[index].gang for index in placed)
     return all(
@@ -255,8 +257,8 @@ def _together(problem: Problem, first: Answers, second: Answers) -> Answers:
 
 def _gangs(problem: Problem) -> Iterator[Answers]:
     """How enough demands of a gang can be placed, for every gang; a demand without gang is one of its own."""
-    gangs: dict[object, list[int]] = {}
-    for index, demand in enumerate(problem.demands):
+    gangs: dict[object, list[DemandIndex]] = {}
+    for index, demand in numbered(problem.demands):
         gangs.setdefault(demand.gang or index, []).append(index)
     for members in gangs.values():
         gang = problem.demands[members[0]].gang
@@ -275,7 +277,7 @@ def _gangs(problem: Problem) -> Iterator[Answers]:
         yield every
 
 
-def _demand(problem: Problem, index: int, demand: Demand) -> Answers:
+def _demand(problem: Problem, index: DemandIndex, demand: Demand) -> Answers:
     """How a demand can be placed."""
     ways = []
     for node in problem.candidate_nodes(demand):

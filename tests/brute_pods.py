@@ -13,6 +13,7 @@ from itertools import permutations
 
 from brute_force import every_solution
 from dralloc.objects.quantity import NANOS
+from dralloc.problem.indices import DemandIndex
 from dralloc.problem.inter_pod import (
     Affinity,
     AntiAffinity,
@@ -26,7 +27,7 @@ from pod_strategies import BoundPods
 
 __all__ = ["best_bound", "is_bound_right"]
 
-Coming = tuple[int, str]
+Coming = tuple[DemandIndex, str]
 """A demand and the name of its node."""
 
 

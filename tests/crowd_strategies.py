@@ -38,6 +38,7 @@ from dralloc.problem import (
     Scalar,
     SlotIndex,
     Usage,
+    indices,
 )
 from dralloc.problem.inter_pod import Domains, OneDomain, Role
 from dralloc.problem.node_claims import (
@@ -362,7 +363,7 @@ def _with_limits(draw: st.DrawFn, problem: Problem) -> Problem:
         NodeStock({name: draw(st.integers(0, 4))}, {}) for _ in problem.nodes
     ]
     asking = [
-        number for number in range(len(problem.demands)) if not draw(rarely())
+        number for number in indices(problem.demands) if not draw(rarely())
     ]
     return with_node_claims(
         problem,

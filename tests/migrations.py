@@ -12,7 +12,7 @@ import brute_force
 import strategies
 from dralloc.ask.whatif.moves import Migration, MovableClaim, MoveOption
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Demand, Problem, Request
+from dralloc.problem import Demand, Problem, Request, numbered
 from dralloc.problem.solution import Placement, holdings_of
 
 __all__ = ["best_of_all", "migrations"]
@@ -42,7 +42,7 @@ def migrations(draw: st.DrawFn, *, admin: bool = False) -> Migration:
     }
     others = tuple(
         demand
-        for number, demand in enumerate(problem.demands)
+        for number, demand in numbered(problem.demands)
         if number not in early
         and taken.isdisjoint(claim.key for claim in demand.claims)
     )

@@ -18,6 +18,7 @@ from dralloc.problem import (
     Constraint,
     ConstraintKind,
     Demand,
+    DemandIndex,
     Device,
     DeviceIndex,
     Node,
@@ -66,7 +67,7 @@ class BoundPods:
 
     devices: Problem
     stocks: Sequence[NodeStock]
-    asked: Mapping[int, Mapping[str, int]]
+    asked: Mapping[DemandIndex, Mapping[str, int]]
     uses: Mapping[int, PodUse]
 
     @property
@@ -128,7 +129,7 @@ def bound_pods(
         stocks=[draw(_stocks()) for _ in nodes],
         asked={
             number: draw(_amounts(3))
-            for number in range(size)
+            for number in map(DemandIndex, range(size))
             if not draw(rarely())
         },
         uses={

@@ -371,7 +371,9 @@ def repeated(draw: st.DrawFn, problem: Problem) -> Problem:
     )
     return replace(
         problem,
-        demands=tuple(_again(problem.demands, number) for number in order),
+        demands=tuple(
+            _again(tuple(problem.demands), number) for number in order
+        ),
     )
 
 

@@ -20,6 +20,7 @@ from dralloc.problem import (
     CounterID,
     CounterIndex,
     Demand,
+    DemandIndex,
     Device,
     DeviceIndex,
     Node,
@@ -31,6 +32,7 @@ from dralloc.problem import (
     SlotIndex,
     Usage,
     indices,
+    numbered,
 )
 from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.solve.first_fit import first_fit
@@ -184,8 +186,12 @@ def test_all_leaves_out_only_what_is_full_in_the_end() -> None:
         problem(both, pod(0, None), pod(1, 1), eligibility=only_0)
     )
     assert found.placements == (
-        Placement(0, NodeIndex(0), ((Grant(0, 0, DeviceIndex(1)),),)),
-        Placement(1, NodeIndex(0), ((Grant(0, 0, DeviceIndex(0)),),)),
+        Placement(
+            DemandIndex(0), NodeIndex(0), ((Grant(0, 0, DeviceIndex(1)),),)
+        ),
+        Placement(
+            DemandIndex(1), NodeIndex(0), ((Grant(0, 0, DeviceIndex(0)),),)
+        ),
     )
     room = replace(only_0, charges=memory(2, 0) | memory(2, 10))
     found = best_solution(
@@ -207,7 +213,9 @@ def test_all_leaves_out_only_what_is_full_in_the_end() -> None:
     full = Usage(frozenset(), {SlotIndex(1): 1}, {SlotIndex(1): {"memory": 3}})
     only = problem(both, pod(0, None), eligibility=everything, usage=full)
     assert best_solution(only).placements == (
-        Placement(0, NodeIndex(0), ((Grant(0, 0, DeviceIndex(0)),),)),
+        Placement(
+            DemandIndex(0), NodeIndex(0), ((Grant(0, 0, DeviceIndex(0)),),)
+        ),
     )
 
 
@@ -302,8 +310,10 @@ def test_a_shared_claim_can_be_granted_with_the_later_demand() -> None:
         replace(drawn, nodes=(partial, drawn.nodes[NodeIndex(1)]))
     )
     assert found.placements == (
-        Placement(0, NodeIndex(0), ((),)),
-        Placement(1, NodeIndex(1), ((Grant(0, 0, DeviceIndex(0)),),)),
+        Placement(DemandIndex(0), NodeIndex(0), ((),)),
+        Placement(
+            DemandIndex(1), NodeIndex(1), ((Grant(0, 0, DeviceIndex(0)),),)
+        ),
     )
 
 
@@ -389,7 +399,7 @@ def anything(drawn: Problem) -> Iterator[Solution]:
                 for grants in handed_out(drawn, demand, node)
             ),
         ]
-        for index, demand in enumerate(drawn.demands)
+        for index, demand in numbered(drawn.demands)
     ]
     for chosen in product(*options):
         yield Solution(

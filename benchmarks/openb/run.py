@@ -14,7 +14,7 @@ from benchmarks.openb.trace import WHOLE, TraceNode, TracePod, arrivals
 from dralloc.check import check
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.load import load_documents
-from dralloc.problem import DeviceIndex, Problem, numbered
+from dralloc.problem import DemandIndex, DeviceIndex, Problem, numbered
 from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.solve.optimum import Options, Progress, solve
 from dralloc.solve.policies import place
@@ -218,7 +218,9 @@ class Scene:
                 device = by_name[node.name, f"{GPU}-{gpu}"]
                 grants.append(Grant(1, entry, device))
             placements.append(
-                Placement(demand, node_of[node.name], (tuple(grants),))
+                Placement(
+                    DemandIndex(demand), node_of[node.name], (tuple(grants),)
+                )
             )
         return Solution(tuple(placements))
 

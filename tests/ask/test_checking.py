@@ -18,7 +18,7 @@ from dralloc.compile.compiler import CompiledCluster
 from dralloc.objects.choices import Ignored, Mode
 from dralloc.objects.errors import CheckError
 from dralloc.objects.features import ALL_FEATURES
-from dralloc.problem import DeviceIndex, NodeIndex, Problem
+from dralloc.problem import DemandIndex, DeviceIndex, NodeIndex, Problem
 from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.show.plan import Plan
 from examples import examples
@@ -66,7 +66,11 @@ def lonely() -> list[Json]:
 def careless(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every mode place the only demand on the only node, whatever the problem says."""
     anywhere = Solution(
-        (Placement(0, NodeIndex(0), ((Grant(0, 0, DeviceIndex(0)),),)),)
+        (
+            Placement(
+                DemandIndex(0), NodeIndex(0), ((Grant(0, 0, DeviceIndex(0)),),)
+            ),
+        )
     )
 
     def scheduled(compiled: CompiledCluster, *_: Any, **__: Any) -> Solution:

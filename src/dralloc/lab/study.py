@@ -107,7 +107,7 @@ def scaled(
     choices = choices or Choices()
     cluster = cluster.including(choices.include)
     compiled = compile_cluster(cluster, choices)
-    demands = compiled.problem.demands
+    demands = tuple(compiled.problem.demands)
     count = demand * len(demands)
     if count > max(most, len(demands)):
         limit = f"more than {most}; --limit pods=AMOUNT allows more"
@@ -167,7 +167,7 @@ def _only(
     cluster: Cluster, compiled: CompiledCluster, remaining: DrawnDemands
 ) -> Cluster:
     """Return the cluster without all other demands, and without the claims that nobody else uses."""
-    demands = compiled.problem.demands
+    demands = tuple(compiled.problem.demands)
     every = DrawnDemands.of(compiled, demands, range(len(demands)))
     omitted = every.pods - remaining.pods
     if not omitted and every == remaining:

@@ -4,10 +4,10 @@ A `Problem` is compiled from a cluster once and read by both solvers, by the che
 YAML, no API objects and no CEL. Amounts are integers in nanos (see `dralloc.objects.quantity`), so nothing is ever
 rounded; a solver that needs small numbers divides by a common factor of its own.
 
-Things are referred to by their index in the problem's tuples, devices, nodes, slots and alternatives by types of their
-own (`dralloc.problem.indices`). Which device may serve which alternative is asked through
-`Eligibility`, because the answer is lazy: first fit must not evaluate a selector for a device that its search does not
-reach (KEP-4381 leaves this to the allocator; upstream evaluates on the way).
+Things are referred to by their index in the problem's tuples: demands, devices, nodes, slots, counters and
+alternatives by types of their own (`dralloc.problem.indices`). Which device may serve which alternative is asked
+through `Eligibility`, because the answer is lazy: first fit must not evaluate a selector for a device that its search
+does not reach (KEP-4381 leaves this to the allocator; upstream evaluates on the way).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dralloc.objects.names import CounterID
 from dralloc.problem.indices import (
     AlternativeIndex,
     CounterIndex,
+    DemandIndex,
     DeviceIndex,
     NodeIndex,
     Numbered,
@@ -66,6 +67,7 @@ __all__ = [
     "CounterID",
     "CounterIndex",
     "Demand",
+    "DemandIndex",
     "Device",
     "DeviceIndex",
     "Eligibility",

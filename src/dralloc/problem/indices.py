@@ -12,6 +12,7 @@ from typing import NewType, Protocol, TypeVar, cast
 __all__ = [
     "AlternativeIndex",
     "CounterIndex",
+    "DemandIndex",
     "DeviceIndex",
     "IndexT",
     "NodeIndex",
@@ -34,6 +35,9 @@ AlternativeIndex = NewType("AlternativeIndex", int)
 
 CounterIndex = NewType("CounterIndex", int)
 """A counter of `dralloc.problem.Problem.counters`."""
+
+DemandIndex = NewType("DemandIndex", int)
+"""A demand of `dralloc.problem.Problem.demands`."""
 
 SlotIndex = NewType("SlotIndex", int)
 """A physical device: the versions of one device in two generations of a pool share it (`Device.slot`)."""

@@ -26,6 +26,7 @@ from dralloc.objects.quantity import NANOS
 from dralloc.problem.indices import (
     AlternativeIndex,
     CounterIndex,
+    DemandIndex,
     DeviceIndex,
     Numbered,
     SlotIndex,
@@ -107,7 +108,7 @@ class NodeStock:
 def with_node_claims(
     devices_only: Problem,
     stocks: Sequence[NodeStock],
-    amounts_by_demand: Mapping[int, Amounts],
+    amounts_by_demand: Mapping[DemandIndex, Amounts],
     always: frozenset[str] = frozenset(),
     copies: int = 1,
 ) -> Problem:

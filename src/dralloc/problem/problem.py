@@ -20,6 +20,7 @@ from dralloc.objects.user_rules import Budget
 from dralloc.problem.indices import (
     AlternativeIndex,
     CounterIndex,
+    DemandIndex,
     DeviceIndex,
     IndexT,
     NodeIndex,
@@ -205,7 +206,7 @@ class Problem(Brief):
     Demands and nodes are in the order of first fit, which does not look at budgets.
     """
 
-    demands: tuple[Demand, ...]
+    demands: Numbered[DemandIndex, Demand]
     nodes: Numbered[NodeIndex, Node]
     devices: Numbered[DeviceIndex, Device]
     counters: Numbered[CounterIndex, Counter]
@@ -219,8 +220,8 @@ class Problem(Brief):
         return self.all_nodes if demand.nodes is None else demand.nodes
 
     def children(
-        self, group: ParentGroup, members: Iterable[int]
-    ) -> Mapping[ParentGroup | str, Sequence[int]]:
+        self, group: ParentGroup, members: Iterable[DemandIndex]
+    ) -> Mapping[ParentGroup | str, Sequence[DemandIndex]]:
         """The children of a group, groups or gangs by name, each with its demands, given all of the group's."""
 
         def child(demand: Demand) -> ParentGroup | str:

@@ -23,6 +23,7 @@ from dralloc.problem import (
 )
 from dralloc.problem.indices import (
     CounterIndex,
+    DemandIndex,
     DeviceIndex,
     NodeIndex,
     Numbered,
@@ -67,7 +68,7 @@ class Placement:
     granted in another placement, because several pods use it.
     """
 
-    demand: int
+    demand: DemandIndex
     node: NodeIndex
     grants: tuple[tuple[Grant, ...], ...]
 
@@ -161,7 +162,7 @@ def translated(
     have changed is not looked at.
     """
     numbers = {
-        _names(demand): number for number, demand in enumerate(target.demands)
+        _names(demand): number for number, demand in numbered(target.demands)
     }
     nodes = {node.name: number for number, node in numbered(target.nodes)}
     devices_on: dict[NodeIndex, dict[DeviceID, DeviceIndex]] = {}

@@ -361,7 +361,7 @@ class Plan(Documented):
     @property
     def demands(self) -> tuple[Demand, ...]:
         """The demands in order: pods with their claims, and claims that no pod uses."""
-        return self.compiled.problem.demands
+        return tuple(self.compiled.problem.demands)
 
     @property
     def placed(self) -> Iterator[Placed]:

@@ -175,7 +175,7 @@ class _PlanReader:
         """The placements behind names, each claim granted once."""
         problem = self.compiled.problem
         numbers = {
-            demand.key: number for number, demand in enumerate(problem.demands)
+            demand.key: number for number, demand in numbered(problem.demands)
         }
         nodes = {node.name: number for number, node in numbered(problem.nodes)}
         granted: set[ClaimKey] = set()
@@ -239,7 +239,7 @@ class _PlanReader:
             for entry in document.get("unplaced", ())
             if entry.get("error")
         }
-        for number, demand in enumerate(self.compiled.problem.demands):
+        for number, demand in numbered(self.compiled.problem.demands):
             text = texts.get(str(demand.key))
             if text is not None:
                 yield number, AllocationError(text)

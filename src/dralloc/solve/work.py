@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from dralloc.objects.choices import Backend
 from dralloc.objects.errors import DrallocError
-from dralloc.problem import DeviceIndex, NodeIndex, Problem
+from dralloc.problem import DemandIndex, DeviceIndex, NodeIndex, Problem
 from dralloc.problem.solution import Grant, Placement
 from dralloc.problem.subproblem import places
 
@@ -77,7 +77,7 @@ class Excerpt:
     """
 
     problem: Problem
-    demands: Sequence[int]
+    demands: Sequence[DemandIndex]
     nodes: Sequence[NodeIndex] | None = None
     devices: Sequence[DeviceIndex] | None = None
 
@@ -88,7 +88,7 @@ class Excerpt:
         return _renumbered(placements, self.place_of, nodes, devices)
 
     @cached_property
-    def place_of(self) -> Mapping[int, int]:
+    def place_of(self) -> Mapping[DemandIndex, DemandIndex]:
         """By demand of the whole problem, its number in the small one."""
         return places(self.demands)
 
@@ -97,14 +97,14 @@ class Excerpt:
         return _renumbered(placements, self.demands, self.nodes, self.devices)
 
 
-_Numbers = Mapping[int, int] | Sequence[int]
+_DemandNumbers = Mapping[DemandIndex, DemandIndex] | Sequence[DemandIndex]
 _NodeNumbers = Mapping[NodeIndex, NodeIndex] | Sequence[NodeIndex]
 _DeviceNumbers = Mapping[DeviceIndex, DeviceIndex] | Sequence[DeviceIndex]
 
 
 def _renumbered(
     placements: Iterable[Placement],
-    demands: _Numbers,
+    demands: _DemandNumbers,
     nodes: _NodeNumbers | None,
     devices: _DeviceNumbers | None,
 ) -> list[Placement]:

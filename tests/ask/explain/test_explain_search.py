@@ -15,7 +15,7 @@ from dralloc.ask.explain.reasons import Wording
 from dralloc.ask.explain.snapshot import DemandSnapshot, placed_before
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import NodeIndex, Problem, indices
+from dralloc.problem import DemandIndex, NodeIndex, Problem, indices
 from dralloc.problem.solution import Grant, Placement
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.first_fit.search import DepthFirstSearch, SearchLedger
@@ -27,7 +27,7 @@ PROBLEMS = examples(150)
 
 def searched(
     problem: Problem,
-    number: int,
+    number: DemandIndex,
     placements: tuple[Placement, ...],
     node: NodeIndex,
 ) -> bool | str:
@@ -74,7 +74,7 @@ def searched(
 def test_a_node_fits_exactly_if_the_search_finds_something_there(
     problem: Problem,
 ) -> None:
-    for number in range(len(problem.demands)):
+    for number in indices(problem.demands):
         placements = placed_before(problem, number)
         snapshot = DemandSnapshot.after(
             placements, problem, number, Offers(problem.eligibility)
@@ -104,7 +104,7 @@ def test_what_is_placed_before_a_demand_is_that_of_the_batch(
         demands=tuple(replace(demand, gang="") for demand in problem.demands),
     )
     solution = first_fit(alone)
-    for number in range(len(alone.demands)):
+    for number in indices(alone.demands):
         before = tuple(
             placement
             for placement in solution.placements

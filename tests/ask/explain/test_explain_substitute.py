@@ -24,7 +24,7 @@ from dralloc.objects.api import (
     ResourceClaim,
 )
 from dralloc.objects.choices import Mode
-from dralloc.problem import Problem
+from dralloc.problem import Problem, indices
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 from examples import examples
@@ -59,7 +59,7 @@ def suggestions(seed: int, mode: Mode) -> Iterator[Suggested]:
     plan = allocate(crowd.cluster(), mode, gang=GANG, features=crowd.features())
     compiled, problem = plan.compiled, plan.compiled.problem
     for number in sorted(
-        set(range(len(plan.demands)))
+        set(indices(problem.demands))
         - {one.demand for one in plan.solution.placements}
     ):
         before = (

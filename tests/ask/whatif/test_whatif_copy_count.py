@@ -18,7 +18,7 @@ from dralloc.ask.whatif.copies import (
     takes_nothing,
 )
 from dralloc.compile.compiler import compile_cluster
-from dralloc.problem import Demand, Problem
+from dralloc.problem import Demand, DemandIndex, Problem
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, solve
 from examples import examples
@@ -52,7 +52,7 @@ def most_of(problem: Problem, demand: Demand, number: int) -> int:
 @THOROUGH
 @given(strategies.problems(max_demands=1, max_devices=4))
 def test_any_demand(problem: Problem) -> None:
-    demand = problem.demands[0]
+    demand = problem.demands[DemandIndex(0)]
     found = count_copies(problem, demand)
     if found.number is None:
         many = replace(problem, demands=tuple(copies(demand, MANY)))
@@ -91,7 +91,7 @@ def test_all_of_what_is_left_can_go_on_for_ever() -> None:
             "bandwidth": {"value": "4", "requestPolicy": {"default": "1"}}
         }
     )
-    assert count_copies(problem, problem.demands[0]) == CopyCount(
+    assert count_copies(problem, problem.demands[DemandIndex(0)]) == CopyCount(
         None, None, None, None
     )
 
@@ -102,7 +102,7 @@ def test_many_copies_of_all_are_not_tried() -> None:
             "bandwidth": {"value": "1M", "requestPolicy": {"default": "1"}}
         }
     )
-    found = count_copies(problem, problem.demands[0])
+    found = count_copies(problem, problem.demands[DemandIndex(0)])
     assert (found.number, found.bound, found.first_fit) == (512, None, 512)
 
 
@@ -111,7 +111,7 @@ def test_many_copies_of_all_are_not_tried() -> None:
 def test_equal_nodes_are_solved_once(
     problem: Problem, data: st.DataObject
 ) -> None:
-    demand = data.draw(st.sampled_from(problem.demands))
+    demand = data.draw(st.sampled_from(tuple(problem.demands)))
     found = count_copies(problem, demand)
     assert found.number == found.bound
     placed = replace(

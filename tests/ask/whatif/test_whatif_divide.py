@@ -18,7 +18,7 @@ from dralloc.ask.whatif.headroom import (
 )
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.cluster import Cluster
-from dralloc.problem import Demand, Problem
+from dralloc.problem import Demand, Problem, numbered
 from dralloc.solve.optimum import Options
 from examples import examples
 from whatif_apart import apart
@@ -91,7 +91,7 @@ def part(name: str, of: str, **fields: Any) -> Json:
 
 def compiled(whole: Cluster) -> tuple[Problem, tuple[Demand, ...]]:
     problem = compile_cluster(whole).problem
-    return problem, problem.demands
+    return problem, tuple(problem.demands)
 
 
 def test_cards_are_nodes_of_their_own() -> None:
@@ -170,10 +170,7 @@ def agree(problem: Problem, demands: Sequence[Demand]) -> None:
 def test_any_problem(problem: Problem) -> None:
     agree(
         problem,
-        [
-            apart(demand, number)
-            for number, demand in enumerate(problem.demands)
-        ],
+        [apart(demand, number) for number, demand in numbered(problem.demands)],
     )
 
 
@@ -184,6 +181,6 @@ def test_equal_nodes(problem: Problem, number: int) -> None:
         problem,
         [
             apart(demand, place)
-            for place, demand in enumerate(problem.demands[:number])
+            for place, demand in enumerate(tuple(problem.demands)[:number])
         ],
     )

@@ -19,6 +19,7 @@ from dralloc.ask.whatif.partitions import read_single
 from dralloc.problem import (
     CounterIndex,
     Demand,
+    DemandIndex,
     DeviceIndex,
     Problem,
     Usage,
@@ -45,7 +46,7 @@ def workloads(draw: st.DrawFn) -> tuple[Problem, list[Demand], list[int]]:
     problem = replace(
         problem, usage=Usage(frozenset(), {}, {}), counters=counters
     )
-    demands = [single(demand) for demand in problem.demands[:3]]
+    demands = [single(demand) for demand in tuple(problem.demands)[:3]]
     return problem, demands, [draw(st.integers(1, 5)) for _ in demands]
 
 
@@ -161,7 +162,7 @@ def served_by(
 def test_only_claims_of_one_device_have_a_request_of_their_own(
     problem: Problem,
 ) -> None:
-    one = single(problem.demands[0])
+    one = single(problem.demands[DemandIndex(0)])
     [claim] = one.claims
     [request] = claim.requests
     pair = replace(

@@ -24,7 +24,7 @@ from dralloc.ask.whatif.fewest_nodes import (
 )
 from dralloc.ask.whatif.models.selection import CoverColumn, cover
 from dralloc.ask.whatif.node_search import NodeSearch
-from dralloc.problem import Demand, NodeIndex, Problem, Usage
+from dralloc.problem import Demand, NodeIndex, Problem, Usage, numbered
 from dralloc.problem.equivalence import equivalent_nodes
 from dralloc.problem.subproblem import cut, replicate
 from dralloc.solve.optimum import Options, solve
@@ -108,7 +108,7 @@ def covered(
 def test_small_mixes(problem: Problem, data: st.DataObject) -> None:
     problem = emptied(problem)
     demands = [
-        apart(demand, number) for number, demand in enumerate(problem.demands)
+        apart(demand, number) for number, demand in numbered(problem.demands)
     ]
     classes = equivalent_nodes(problem, demands)
     assume(classes is not None and classes.groups)

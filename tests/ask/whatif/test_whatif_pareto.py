@@ -13,7 +13,7 @@ import strategies
 from crowd_strategies import crowds
 from dralloc.ask.whatif.copies import Vector, copies, count_copies, find_front
 from dralloc.ask.whatif.headroom import pareto_front
-from dralloc.problem import Demand, Problem
+from dralloc.problem import Demand, Problem, numbered
 from dralloc.solve.optimum import Options, solve
 from examples import examples
 from whatif_apart import apart
@@ -57,7 +57,7 @@ def placed(problem: Problem, demands: list[Demand], numbers: Vector) -> Problem:
 @given(strategies.problems(max_demands=3, max_devices=4))
 def test_small_fronts(problem: Problem) -> None:
     demands = [
-        apart(demand, number) for number, demand in enumerate(problem.demands)
+        apart(demand, number) for number, demand in numbered(problem.demands)
     ]
     alone = [count_copies(problem, demand).number for demand in demands]
     most = tuple(number for number in alone if number is not None)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from check.problem.scene import BASE, Edit, Scene
 from dralloc.check import violations
 from dralloc.objects.errors import AllocationError
-from dralloc.problem import Charge, DeviceIndex, NodeIndex
+from dralloc.problem import Charge, DemandIndex, DeviceIndex, NodeIndex
 from dralloc.problem.solution import Grant, Placement
 from strategies import TableEligibility
 
@@ -102,7 +102,9 @@ def without(*demands: int) -> Edit:
     return edit
 
 
-def plus(demand: int, node: NodeIndex, *grants: tuple[int, int, int]) -> Edit:
+def plus(
+    demand: DemandIndex, node: NodeIndex, *grants: tuple[int, int, int]
+) -> Edit:
     """Place one more demand, and say nothing about the objective."""
 
     def edit(scene: Scene) -> Scene:
@@ -114,7 +116,9 @@ def plus(demand: int, node: NodeIndex, *grants: tuple[int, int, int]) -> Edit:
     return edit
 
 
-def sharing(demand: int, other: int, *grants: tuple[int, int, int]) -> Edit:
+def sharing(
+    demand: DemandIndex, other: DemandIndex, *grants: tuple[int, int, int]
+) -> Edit:
     """Let a demand list another's claim, too, and give it these grants with that demand."""
 
     def edit(scene: Scene) -> Scene:
@@ -171,7 +175,7 @@ def watts(free: int) -> Edit:
     return counter(2, free=free)
 
 
-def claim(demand: int, **changes: Any) -> Edit:
+def claim(demand: DemandIndex, **changes: Any) -> Edit:
     """Change fields of a demand's only claim."""
     return lambda scene: _element(
         "demands",
@@ -184,7 +188,7 @@ def claim(demand: int, **changes: Any) -> Edit:
     )(scene)
 
 
-def asks(demand: int, request: int, **changes: Any) -> Edit:
+def asks(demand: DemandIndex, request: int, **changes: Any) -> Edit:
     """Change fields of the first alternative of a request."""
 
     def edit(scene: Scene) -> Scene:

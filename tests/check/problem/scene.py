@@ -33,6 +33,7 @@ from dralloc.problem import (
     CounterID,
     CounterIndex,
     Demand,
+    DemandIndex,
     Device,
     DeviceIndex,
     Node,
@@ -67,7 +68,7 @@ DRIVER = "example.com"
 NUMA = "example.com/numa"
 GPUS = tuple(map(DeviceIndex, range(5)))
 NIC_0, NIC_1 = DeviceIndex(5), DeviceIndex(6)
-TRAIN, WATCH, EVERY, LINK, LATE = range(5)
+TRAIN, WATCH, EVERY, LINK, LATE = map(DemandIndex, range(5))
 
 
 @dataclass(frozen=True)

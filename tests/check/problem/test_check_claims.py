@@ -70,7 +70,7 @@ WATCHED_NIC = (
 ONLY_NIC_1 = (watts(14), gets(LINK, (0, 0, NIC_1)))
 WITHOUT_LINK = (
     without(LINK),
-    problem(demands=BASE.problem.demands[: EVERY + 1]),
+    problem(demands=tuple(BASE.problem.demands)[: EVERY + 1]),
 )
 
 

@@ -15,14 +15,16 @@ from check.problem.edits import (
     without,
 )
 from check.problem.scene import EVERY, LINK, NIC_0, TRAIN, WATCH
-from dralloc.problem import Charge, CounterIndex, NodeIndex
+from dralloc.problem import Charge, CounterIndex, DemandIndex, NodeIndex
 
 BROKEN = {
     "no such demand": broken(
-        plus(9, NodeIndex(0)), rule="placement 4: there is no demand 9, only 5"
+        plus(DemandIndex(9), NodeIndex(0)),
+        rule="placement 4: there is no demand 9, only 5",
     ),
     "negative demand": broken(
-        plus(-1, NodeIndex(0)), rule="placement 4: there is no demand -1"
+        plus(DemandIndex(-1), NodeIndex(0)),
+        rule="placement 4: there is no demand -1",
     ),
     "no such node": broken(
         placement(TRAIN, node=2),

@@ -98,7 +98,7 @@ DEVICES = {
     ),
     "dedicated, but shared": broken(
         device(NIC_0, shareable=False),
-        problem(demands=BASE.problem.demands[:1]),
+        problem(demands=tuple(BASE.problem.demands)[:1]),
         without(WATCH, EVERY, LINK),
         rule="request nic/fast: device example.com/fabric/nic-0: dedicated, but shared by 1 allocated claims",
     ),

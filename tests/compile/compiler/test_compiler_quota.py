@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
+from dralloc.problem.indices import DemandIndex
 from dralloc.solve.first_fit import first_fit
 from wire import (
     Json,
@@ -81,7 +82,7 @@ def test_claims_for_pods_are_made_as_long_as_the_quota_lasts() -> None:
     given = compiled(template(request()), pods(3), quota(devices="2"))
     assert placed(given) == 2
     (error,) = first_fit(given.problem).errors.values()
-    name = given.problem.demands[2].claims[0].key
+    name = given.problem.demands[DemandIndex(2)].claims[0].key
     message = f"claim {name}: exceeded quota: quota, requested: {DEVICES}=1, used: {DEVICES}=2, limited: {DEVICES}=2"
     assert str(error) == message
     assert [str(one) for one in given.findings] == [
@@ -140,7 +141,7 @@ def test_how_requests_count(requests: list[Json], counted: int) -> None:
         quota(devices=str(counted)),
         device_class("nic"),
     )
-    assert enough.problem.demands[0].claims[0].defect == ""
+    assert enough.problem.demands[DemandIndex(0)].claims[0].defect == ""
     if counted:
         short = compiled(
             template(*requests),
@@ -150,7 +151,7 @@ def test_how_requests_count(requests: list[Json], counted: int) -> None:
         )
         assert (
             f"requested: {DEVICES}={counted}, used: {DEVICES}=0"
-            in short.problem.demands[0].claims[0].defect
+            in short.problem.demands[DemandIndex(0)].claims[0].defect
         )
 
 
@@ -164,7 +165,7 @@ def test_every_alternative_must_be_within_its_quota() -> None:
     )
     assert (
         "nic.deviceclass.resource.k8s.io/devices=1"
-        in given.problem.demands[0].claims[0].defect
+        in given.problem.demands[DemandIndex(0)].claims[0].defect
     )
 
 

@@ -15,7 +15,7 @@ from budget_strategies import budgeted
 from dralloc.check import check, violations
 from dralloc.compile.compiler.worth import Worth, worth_of
 from dralloc.objects.choices import ObjectiveWord, Priorities
-from dralloc.problem import Problem
+from dralloc.problem import DemandIndex, Problem, indices
 from dralloc.problem.inter_pod import OneDomain, Role
 from dralloc.problem.solution import Solution, Status, spent
 from dralloc.solve.first_fit import first_fit
@@ -31,7 +31,9 @@ THOROUGH = settings(
 
 
 @st.composite
-def with_priorities(draw: st.DrawFn) -> tuple[Problem, str, dict[int, int]]:
+def with_priorities(
+    draw: st.DrawFn,
+) -> tuple[Problem, str, dict[DemandIndex, int]]:
     """A small problem with demands of few priorities, what to maximise, and values.
 
     There are gangs, some of them in one domain, and shared claims, or caps and fairness.
@@ -69,7 +71,9 @@ def with_priorities(draw: st.DrawFn) -> tuple[Problem, str, dict[int, int]]:
     objective = draw(st.sampled_from([*map(str, ObjectiveWord), *known]))
     values = (
         draw(
-            st.dictionaries(st.integers(0, len(demands) - 1), st.integers(0, 5))
+            st.dictionaries(
+                st.sampled_from(indices(problem.demands)), st.integers(0, 5)
+            )
         )
         if demands
         else {}
@@ -135,7 +139,9 @@ def ranks(problem: Problem, solution: Solution) -> int:
 @THOROUGH
 @given(with_priorities(), st.booleans(), st.booleans())
 def test_against_trying_everything(
-    drawn: tuple[Problem, str, dict[int, int]], keep: bool, per_device: bool
+    drawn: tuple[Problem, str, dict[DemandIndex, int]],
+    keep: bool,
+    per_device: bool,
 ) -> None:
     problem, objective, values = drawn
     worth = worth_of(problem, Priorities.STRICT, objective, values)

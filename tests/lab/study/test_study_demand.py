@@ -22,7 +22,7 @@ scenarios = st.one_of(clusters(), companies())
 
 
 def demands_of(scenario: Cluster) -> tuple[Demand, ...]:
-    return compile_cluster(scenario).problem.demands
+    return tuple(compile_cluster(scenario).problem.demands)
 
 
 @settings(max_examples=examples(50))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from any_problem import weighted
 from dralloc.check import check
-from dralloc.problem import Problem
+from dralloc.problem import Problem, numbered
 from dralloc.problem.solution import translated
 from dralloc.solve.first_fit import completed, first_fit
 from examples import examples
@@ -46,11 +46,11 @@ def test_what_is_left_of_an_answer_is_completed(
     check(replace(problem, budgets=()), answer)
     shared = {
         claim.key
-        for place, demand in enumerate(problem.demands)
+        for place, demand in numbered(problem.demands)
         for claim in demand.claims
         if any(
             claim.key == further.key
-            for number, mate in enumerate(problem.demands)
+            for number, mate in numbered(problem.demands)
             if number != place
             for further in mate.claims
         )

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from crowd_strategies import crowds
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.cluster import Cluster
-from dralloc.problem import Problem
+from dralloc.problem import DemandIndex, Problem
 from dralloc.problem.solution import Solution
 from dralloc.solve.first_fit import first_fit
 from examples import examples
@@ -246,8 +246,12 @@ def test_what_a_gang_gives_back_is_found_again() -> None:
     problem = compiled(
         slices, claims, [pod(name, name) for name in ("a", "b", "c", "last")]
     )
-    gang = tuple(replace(demand, gang="gang") for demand in problem.demands[:3])
-    quick, plain = both(replace(problem, demands=(*gang, problem.demands[3])))
+    gang = tuple(
+        replace(demand, gang="gang") for demand in tuple(problem.demands)[:3]
+    )
+    quick, plain = both(
+        replace(problem, demands=(*gang, problem.demands[DemandIndex(3)]))
+    )
     assert [placement.demand for placement in quick.placements] == [3]
     assert quick.placements == plain.placements
 

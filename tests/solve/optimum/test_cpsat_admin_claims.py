@@ -8,6 +8,7 @@ from dralloc.objects.errors import AllocationError
 from dralloc.problem import (
     Constraint,
     ConstraintKind,
+    DemandIndex,
     DeviceIndex,
     NodeIndex,
     Problem,
@@ -56,7 +57,7 @@ def test_what_is_decided_comes_back_in_the_order_of_the_claims() -> None:
     )
     left = decided(builder.problem())
     whole = Placement(
-        0,
+        DemandIndex(0),
         NodeIndex(0),
         (
             (Grant(0, 0, DeviceIndex(1)),),
@@ -64,7 +65,9 @@ def test_what_is_decided_comes_back_in_the_order_of_the_claims() -> None:
             (Grant(0, 0, DeviceIndex(0)), Grant(0, 0, DeviceIndex(1))),
         ),
     )
-    part = Placement(0, NodeIndex(0), ((Grant(0, 0, DeviceIndex(1)),),))
+    part = Placement(
+        DemandIndex(0), NodeIndex(0), ((Grant(0, 0, DeviceIndex(1)),),)
+    )
     assert left.without([whole]) == (part,)
     assert (
         left.granted(solve(left.problem)).placements[0].grants[1:]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dralloc.objects.errors import FatalError, ModelError
-from dralloc.problem import NodeIndex, SlotIndex, Usage
+from dralloc.problem import DemandIndex, NodeIndex, SlotIndex, Usage
 from dralloc.problem.solution import Placement, Solution
 from dralloc.solve.optimum import Options, solve
 from solve.optimum.problem_builder import (
@@ -68,5 +68,5 @@ def test_a_hint_for_what_cannot_be_placed_is_an_error() -> None:
     with pytest.raises(ModelError, match="hint: demand default/pod-0"):
         solve(
             builder.problem(),
-            hint=Solution((Placement(0, NodeIndex(0), ((),)),)),
+            hint=Solution((Placement(DemandIndex(0), NodeIndex(0), ((),)),)),
         )

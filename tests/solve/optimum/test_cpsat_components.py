@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dralloc.objects.choices import Goal
+from dralloc.problem.indices import DemandIndex
 from dralloc.solve.optimum.candidates import components, survey
 from solve.optimum.problem_builder import (
     AlternativeSpec,
@@ -11,7 +12,7 @@ from solve.optimum.problem_builder import (
 
 def split(
     builder: ProblemBuilder, goal: Goal = Goal.NONE
-) -> list[tuple[int, ...]]:
+) -> list[tuple[DemandIndex, ...]]:
     problem = builder.problem()
     return components(problem, survey(problem), goal)
 

@@ -22,7 +22,7 @@ from crowd_strategies import crowds
 from dralloc.check import check
 from dralloc.objects.choices import Goal, Thresholds
 from dralloc.objects.errors import DrallocError, ModelError
-from dralloc.problem import Problem
+from dralloc.problem import DemandIndex, Problem
 from dralloc.problem.solution import Solution, Status
 from dralloc.solve import optimum
 from dralloc.solve.first_fit import first_fit
@@ -140,7 +140,10 @@ def test_the_same_from_processes(problem: Problem, goal: Goal) -> None:
 def test_what_is_sent_is_small() -> None:
     problem = islands(5, pods=3, gpus=1)
     sites = survey(problem).sites
-    first = {demand: sites[demand] for demand in (6, 7, 8)}
+    first = {
+        demand: sites[demand]
+        for demand in (DemandIndex(6), DemandIndex(7), DemandIndex(8))
+    }
     excerpt, inside = Excerpts(problem).of_sites(first)
     assert (len(excerpt.problem.demands), len(excerpt.problem.nodes)) == (3, 1)
     assert {device.id.pool for device in excerpt.problem.devices} == {"pool-2"}

@@ -13,7 +13,7 @@ import brute_force
 import strategies
 from dralloc.check import check
 from dralloc.objects.choices import Goal
-from dralloc.problem import Problem
+from dralloc.problem import Problem, indices
 from dralloc.problem.solution import Placement, Status
 from dralloc.solve.optimum import Options, solve
 from dralloc.solve.optimum.objective import DemandSubset, after_weight
@@ -49,7 +49,7 @@ def test_devices_and_fragmentation(problem: Problem, devices: bool) -> None:
     goal = Goal.FEWEST_DEVICES if devices else Goal.LEAST_FRAGMENTATION
     best, everything = (
         brute_force.best(problem),
-        DemandSubset(problem, range(len(problem.demands))),
+        DemandSubset(problem, indices(problem.demands)),
     )
     *_, counted = after_weight(goal)
     costs = (

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dralloc.problem import Claim, DeviceIndex, NodeIndex
+from dralloc.problem import Claim, DemandIndex, DeviceIndex, NodeIndex
 from dralloc.problem.solution import Grant, Placement, Solution, Status
 from dralloc.solve.optimum import solve
 from solve.optimum.problem_builder import (
@@ -89,8 +89,10 @@ def test_a_hint_with_a_shared_claim_is_kept() -> None:
     )
     hint = Solution(
         (
-            Placement(0, NodeIndex(0), ((Grant(0, 0, DeviceIndex(1)),),)),
-            Placement(1, NodeIndex(0), ((),)),
+            Placement(
+                DemandIndex(0), NodeIndex(0), ((Grant(0, 0, DeviceIndex(1)),),)
+            ),
+            Placement(DemandIndex(1), NodeIndex(0), ((),)),
         )
     )
     solution = solve(builder.problem(), hint=hint)

@@ -11,7 +11,13 @@ from hypothesis import given, settings
 from dralloc.check import check
 from dralloc.objects.choices import Goal
 from dralloc.objects.errors import ModelError
-from dralloc.problem import DeviceIndex, NodeIndex, Problem, numbered
+from dralloc.problem import (
+    DemandIndex,
+    DeviceIndex,
+    NodeIndex,
+    Problem,
+    numbered,
+)
 from dralloc.problem.solution import Grant, Placement, Solution, Status
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, Progress, build, solve
@@ -78,7 +84,7 @@ def in_order(problem: Problem) -> Solution:
     free = [counter.free for counter in problem.counters]
     taken: set[int] = set()
     placements = []
-    for number, demand in enumerate(problem.demands):
+    for number, demand in numbered(problem.demands):
         alternative = demand.claims[0].requests[0].alternatives[0]
         for device, view in numbered(problem.devices):
             fits = all(
@@ -149,7 +155,11 @@ def test_an_optimal_hint_is_proven_without_a_search_and_kept() -> None:
     builder.pod(builder.claim(AlternativeSpec()))
     problem = builder.problem()
     hint = Solution(
-        (Placement(0, NodeIndex(0), ((Grant(0, 0, DeviceIndex(1)),),)),)
+        (
+            Placement(
+                DemandIndex(0), NodeIndex(0), ((Grant(0, 0, DeviceIndex(1)),),)
+            ),
+        )
     )
     news: list[Progress] = []
     solution = solve(problem, Options(), hint, news.append)
@@ -164,7 +174,11 @@ def test_a_hint_with_other_ones_of_equal_demands_is_good_too() -> None:
     for _ in range(3):
         builder.pod(builder.claim(AlternativeSpec()))
     hint = Solution(
-        (Placement(2, NodeIndex(0), ((Grant(0, 0, DeviceIndex(0)),),)),)
+        (
+            Placement(
+                DemandIndex(2), NodeIndex(0), ((Grant(0, 0, DeviceIndex(0)),),)
+            ),
+        )
     )
     solution = solve(builder.problem(), hint=hint)
     assert solution.placements == hint.placements

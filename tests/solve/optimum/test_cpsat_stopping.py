@@ -17,7 +17,7 @@ from across_strategies import bound_claims
 from budget_strategies import budgeted
 from dralloc.check import check
 from dralloc.objects.choices import Goal, Thresholds
-from dralloc.problem import Problem
+from dralloc.problem import DemandIndex, Problem
 from dralloc.problem.solution import Placement, Status
 from dralloc.solve import optimum
 from dralloc.solve.first_fit import first_fit
@@ -195,7 +195,7 @@ def test_without_time_for_the_goal_the_tiers_before_it_are_as_without_it(
 
 def stopped(
     problem: Problem, found: CandidateSurvey, goal: Goal, _stop: Stop
-) -> list[tuple[int, ...]]:
+) -> list[tuple[DemandIndex, ...]]:
     """No components: as if the time was over if there is a goal."""
     if goal is not Goal.NONE:
         raise Stopped

@@ -10,7 +10,7 @@ from crowd_strategies import crowds
 from dralloc.check import violations
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.errors import DrallocError
-from dralloc.problem import Problem
+from dralloc.problem import DemandIndex, Problem, indices
 from dralloc.problem.solution import Placement, Solution
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.policies import POLICIES, place
@@ -46,7 +46,7 @@ names = st.sampled_from(list(POLICIES))
 class Forgetful(ScoredRun):
     """Starts afresh with every demand: no score, state or offer is kept."""
 
-    def place(self, number: int) -> None:
+    def place(self, number: DemandIndex) -> None:
         self._begin()
         super().place(number)
 
@@ -90,7 +90,7 @@ def test_what_is_remembered_does_not_change_the_choice(
 ) -> None:
     runs = ScoredRun(problem, scoring), Forgetful(problem, scoring)
     for run in runs:
-        for number in range(len(problem.demands)):
+        for number in indices(problem.demands):
             run.place(number)
     assert runs[0].placements == runs[1].placements
     assert {number: str(error) for number, error in runs[0].errors.items()} == {
@@ -107,7 +107,7 @@ def test_nobody_is_left_out_who_fits(problem: Problem, policy: str) -> None:
     later = Forgetful(problem, least_left)
     for placement in answer.placements:
         later.adopt(placement)
-    for number in set(range(len(problem.demands))) - placed:
+    for number in set(indices(problem.demands)) - placed:
         later.place(number)
     assert later.placements == []
 

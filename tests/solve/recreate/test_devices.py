@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from random import Random
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from any_problem import weighted
 from dralloc.check.problem import violations
-from dralloc.problem import DeviceIndex, NodeIndex, Problem
+from dralloc.problem import DemandIndex, DeviceIndex, NodeIndex, Problem
 from dralloc.problem.solution import Grant, Solution
 from dralloc.solve.recreate.answer import WorkingAnswer
 from dralloc.solve.recreate.devices import DeviceSearch, NodeDevices, Site
@@ -62,7 +63,7 @@ def shared_devices(used: dict[int, int]) -> tuple[NodeDevices, Problem]:
     problem = builder.problem()
     devices = NodeDevices(problem, DeviceSearch(problem), Random(0))
     devices.begin(())
-    for number, device in enumerate(used, 1):
+    for number, device in zip(map(DemandIndex, count(1)), used, strict=False):
         wish = devices.class_of(problem.demands[number].claims)
         assert wish is not None
         way = devices.way(
@@ -79,7 +80,7 @@ def test_the_fullest_shared_device_comes_first_and_others_now_and_then(
     used: dict[int, int], usual: int
 ) -> None:
     devices, problem = shared_devices(used)
-    claims = problem.demands[0].claims
+    claims = problem.demands[DemandIndex(0)].claims
     wish = devices.class_of(claims)
     assert wish is not None
     ways = [devices.choose(wish, claims, NodeIndex(0)) for _ in range(200)]

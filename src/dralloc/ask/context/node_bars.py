@@ -31,6 +31,7 @@ from dralloc.problem import (
     Charge,
     CounterIndex,
     Demand,
+    DemandIndex,
     Device,
     NodeIndex,
     Problem,
@@ -236,7 +237,7 @@ class NodeBars:
     def __init__(
         self,
         compiled: CompiledCluster,
-        number: int,
+        number: DemandIndex,
         placements: Sequence[Placement],
         *,
         exact: bool,
@@ -261,7 +262,7 @@ class NodeBars:
         numbers = {node.name: place for place, node in numbered(problem.nodes)}
         homes = (numbers[pod.spec.node_name or ""] for pod in self._incumbents)
         settled = (
-            Placement(place, home, ())
+            Placement(DemandIndex(place), home, ())
             for place, home in enumerate(homes, len(problem.demands))
         )
         self._placements = {
@@ -271,15 +272,15 @@ class NodeBars:
             )
         }
         self._users = self._by_claim(compiled)
-        self._known: dict[frozenset[int], dict[int, tuple[Bar, ...]]] = (
-            defaultdict(dict)
-        )
+        self._known: dict[
+            frozenset[DemandIndex], dict[NodeIndex, tuple[Bar, ...]]
+        ] = defaultdict(dict)
 
     def _by_claim(
         self, compiled: CompiledCluster
-    ) -> Mapping[ClaimKey, Sequence[int]]:
+    ) -> Mapping[ClaimKey, Sequence[DemandIndex]]:
         """Return, by claim, those of its users that have a node."""
-        users: dict[ClaimKey, list[int]] = defaultdict(list)
+        users: dict[ClaimKey, list[DemandIndex]] = defaultdict(list)
         for number in self._placements:
             demand = self._whole.demands[number]
             pod = compiled.cluster.pods_by_key.get(demand.key)
@@ -314,7 +315,7 @@ class NodeBars:
         return bars[node]
 
     @contextmanager
-    def _without(self, gone: Collection[int]) -> Iterator[None]:
+    def _without(self, gone: Collection[DemandIndex]) -> Iterator[None]:
         """For a while, some of those that have a node are not there."""
         leaving = [self._placements[number] for number in gone]
         holdings = [
@@ -521,7 +522,7 @@ class Resettling:
     problem: Problem
     ledger: ClaimLedger
     domains: DomainLedger
-    leaving: Collection[int]
+    leaving: Collection[DemandIndex]
     _settled: list[tuple[Demand, NodeIndex]] = field(default_factory=list)
 
     def demand(self, pod: ClaimKey) -> Demand | None:
@@ -559,7 +560,9 @@ class Resettling:
                 demand.by_itself(claims=demand.claims[: _synthetic(demand)]),
             ),
         )
-        [placement] = with_node_grants(alone, [Placement(0, node, ())])
+        [placement] = with_node_grants(
+            alone, [Placement(DemandIndex(0), node, ())]
+        )
         return list(holdings_of(alone, placement))
 
 

@@ -61,7 +61,7 @@ from dralloc.objects.errors import DrallocError, no_node
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Line, Part, Table, counted
-from dralloc.problem import Problem
+from dralloc.problem import DemandIndex, Problem, numbered
 from dralloc.problem.equivalence import claim_key
 from dralloc.problem.inter_pod import OneDomain
 from dralloc.problem.solution import (
@@ -503,7 +503,10 @@ def explain(  # noqa: PLR0913 - the demand, and what is shown about it
 def _pending(plan: Plan, *, suggest: bool) -> PendingReport:
     """Return why each kind of what an answer leaves out is left out, beside all that it places."""
     compiled, timings = plan.compiled, dict(plan.timings)
-    numbers = {demand.key: number for number, demand in enumerate(plan.demands)}
+    numbers = {
+        demand.key: number
+        for number, demand in numbered(compiled.problem.demands)
+    }
     # One of those that ask for the same is explained for all of them.
     classes: dict[Hashable, list[Unplaced]] = defaultdict(list)
     for unplaced in plan.unplaced:
@@ -530,7 +533,7 @@ def _pending(plan: Plan, *, suggest: bool) -> PendingReport:
     )
 
 
-def _request_class(problem: Problem, number: int) -> Hashable:
+def _request_class(problem: Problem, number: DemandIndex) -> Hashable:
     """Equal for demands that ask for the same, so that one reason holds for all of them."""
     demand = problem.demands[number]
     # Rules between pods and groups differ by pod, defects by claim: these stand alone.
@@ -545,7 +548,7 @@ class _Explainer:
     """One demand, one mode. ``disregarded``: whether the mode disregards caps or fairness that there are."""
 
     compiled: CompiledCluster
-    number: int
+    number: DemandIndex
     mode: Mode
     options: Options
     disregarded: bool = False

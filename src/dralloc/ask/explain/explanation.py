@@ -30,7 +30,7 @@ from dralloc.objects.choices import Mode
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Line, Part, Table
 from dralloc.objects.user_rules import Budget, BudgetKey
-from dralloc.problem import Problem, quorum_of
+from dralloc.problem import DemandIndex, Problem, numbered, quorum_of
 from dralloc.problem.solution import Solution, Status
 from dralloc.show.question import Provisional, ProvisionalDocument
 from dralloc.solve.optimum import Options, solve
@@ -71,12 +71,12 @@ class Gathering:
         )
 
 
-def _mates(problem: Problem, number: int) -> list[int]:
+def _mates(problem: Problem, number: DemandIndex) -> list[DemandIndex]:
     """The members of a demand's gang, by index; the demand alone if it has none."""
     gang = problem.demands[number].gang
     return [
         index
-        for index, demand in enumerate(problem.demands)
+        for index, demand in numbered(problem.demands)
         if index == number or (gang and demand.gang == gang)
     ]
 
@@ -109,7 +109,10 @@ class _GangModel:
     """The members, and everything that is left for them when one of them is explained."""
 
     def __init__(
-        self, snapshot: DemandSnapshot, members: Sequence[int], options: Options
+        self,
+        snapshot: DemandSnapshot,
+        members: Sequence[DemandIndex],
+        options: Options,
     ) -> None:
         self.caps = snapshot.caps
         self.options = options
@@ -208,7 +211,7 @@ class Competition:
 
 
 def compete(
-    problem: Problem, number: int, optimum: Solution, options: Options
+    problem: Problem, number: DemandIndex, optimum: Solution, options: Options
 ) -> Competition:
     """Solve the problem again with a demand that is worth more than all others together."""
     total = sum(demand.weight for demand in problem.demands)
@@ -217,16 +220,16 @@ def compete(
         replace(demand, weight=demand.weight * (total + 1))
         if index in members
         else demand
-        for index, demand in enumerate(problem.demands)
+        for index, demand in numbered(problem.demands)
     )
     forced = solve(replace(problem, demands=demands), options, hint=optimum)
     before = {placement.demand for placement in optimum.placements}
     after = {placement.demand for placement in forced.placements}
 
-    def weight(placed: set[int]) -> int:
+    def weight(placed: set[DemandIndex]) -> int:
         return sum(problem.demands[index].weight for index in placed)
 
-    def keys(indices: set[int]) -> tuple[ClaimKey, ...]:
+    def keys(indices: set[DemandIndex]) -> tuple[ClaimKey, ...]:
         return tuple(problem.demands[index].key for index in sorted(indices))
 
     return Competition(

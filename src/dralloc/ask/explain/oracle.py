@@ -41,6 +41,7 @@ from dralloc.problem import (
     Alternative,
     Claim,
     Demand,
+    DemandIndex,
     NodeIndex,
     Problem,
     indices,
@@ -81,7 +82,7 @@ class Certificate:
     @property
     def placement(self) -> Placement:
         """The same as a placement of the only demand."""
-        return Placement(0, self.node, self.grants)
+        return Placement(DemandIndex(0), self.node, self.grants)
 
 
 class FeasibilityOracle:

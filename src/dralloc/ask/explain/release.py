@@ -28,6 +28,7 @@ from dralloc.problem import (
     Alternative,
     Charge,
     Demand,
+    DemandIndex,
     DeviceIndex,
     NodeIndex,
     Problem,
@@ -150,7 +151,9 @@ class Mover:
             if within_caps(part.problem, solution.placements):
                 check(part.problem, solution)
                 placement = Placement(
-                    0, node, in_whole(part, solution.placements[0].grants)
+                    DemandIndex(0),
+                    node,
+                    in_whole(part, solution.placements[0].grants),
                 )
                 problem = replace(
                     self._context.problem,

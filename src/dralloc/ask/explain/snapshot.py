@@ -26,7 +26,16 @@ from dralloc.objects.assembly import Unasked
 from dralloc.objects.errors import DrallocError, did_you_mean
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.user_rules import Budget, BudgetKey
-from dralloc.problem import Charge, Demand, NodeIndex, Problem, Scope, quorum_of
+from dralloc.problem import (
+    Charge,
+    Demand,
+    DemandIndex,
+    NodeIndex,
+    Problem,
+    Scope,
+    numbered,
+    quorum_of,
+)
 from dralloc.problem.ledger import ClaimLedger, Holding
 from dralloc.problem.solution import (
     Grant,
@@ -65,7 +74,7 @@ _PATHS: Final = {
 
 def find_demand(
     compiled: CompiledCluster, claim: ClaimKey | None, pod: ClaimKey | None
-) -> int:
+) -> DemandIndex:
     """The index of the demand.
 
     Raises
@@ -77,7 +86,7 @@ def find_demand(
         raise DrallocError(
             "explain needs the name of a claim or of a pod, and not both"
         )
-    for number, demand in enumerate(compiled.problem.demands):
+    for number, demand in numbered(compiled.problem.demands):
         if claim is not None and claim in {
             listed.key for listed in demand.claims
         }:
@@ -278,7 +287,7 @@ class DemandSnapshot:
     """
 
     context: Context
-    number: int
+    number: DemandIndex
     demand: Demand
     nodes: tuple[NodeIndex, ...]
     reachable: frozenset[int]
@@ -324,7 +333,7 @@ class DemandSnapshot:
         cls,
         placements: Sequence[Placement],
         problem: Problem,
-        number: int,
+        number: DemandIndex,
         offers: Offers,
         allocated: Sequence[Holding] = (),
     ) -> DemandSnapshot:
@@ -381,7 +390,7 @@ class DemandSnapshot:
 
 def snapshot_of(
     compiled: CompiledCluster,
-    number: int,
+    number: DemandIndex,
     placements: Sequence[Placement],
     *,
     exact: bool = True,
@@ -423,7 +432,9 @@ def snapshot_of(
     )
 
 
-def placed_before(problem: Problem, number: int) -> tuple[Placement, ...]:
+def placed_before(
+    problem: Problem, number: DemandIndex
+) -> tuple[Placement, ...]:
     """Return what first fit has placed when it comes to a demand.
 
     It comes to a gang where the gang's first member stands; inside of it, the members before the demand are placed one
@@ -435,7 +446,7 @@ def placed_before(problem: Problem, number: int) -> tuple[Placement, ...]:
     )
 
 
-def gang_blocker(problem: Problem, number: int) -> int | None:
+def gang_blocker(problem: Problem, number: DemandIndex) -> DemandIndex | None:
     """The first member of a demand's gang that first fit cannot place; None if it places as many as the gang needs."""
     before, members = _order(problem, number)
     # By itself, each member is placed if it fits, whether the others do or not.
@@ -452,7 +463,9 @@ def gang_blocker(problem: Problem, number: int) -> int | None:
     return next((member for member in gang if member not in placed), None)
 
 
-def failing_gangs(problem: Problem, number: int) -> dict[str, int]:
+def failing_gangs(
+    problem: Problem, number: DemandIndex
+) -> dict[str, DemandIndex]:
     """Gangs of a demand's tree that first fit cannot place after the others, each with the first of its demands."""
     before, members = _order(problem, number)
     # Without parent, each gang of the tree is placed if it fits, whether the others do or not.
@@ -468,18 +481,20 @@ def failing_gangs(problem: Problem, number: int) -> dict[str, int]:
     return {problem.demands[index].gang: index for index in reversed(failing)}
 
 
-def is_tree_admitted(problem: Problem, number: int) -> bool:
+def is_tree_admitted(problem: Problem, number: DemandIndex) -> bool:
     """Whether first fit places a demand with the groups above its gang."""
     placements = _replayed(problem, *_order(problem, number), replace)
     return any(placement.demand == number for placement in placements)
 
 
-def _order(problem: Problem, number: int) -> tuple[list[int], list[int]]:
+def _order(
+    problem: Problem, number: DemandIndex
+) -> tuple[list[DemandIndex], list[DemandIndex]]:
     """The demands that are placed before a demand's gang, in order, and the gang."""
-    gangs: dict[object, list[int]] = defaultdict(list)
-    for index, demand in enumerate(problem.demands):
+    gangs: dict[object, list[DemandIndex]] = defaultdict(list)
+    for index, demand in numbered(problem.demands):
         gangs[demand.placed_with or index].append(index)
-    before: list[int] = []
+    before: list[DemandIndex] = []
     for members in gangs.values():
         if number in members:
             return before, members
@@ -489,8 +504,8 @@ def _order(problem: Problem, number: int) -> tuple[list[int], list[int]]:
 
 def _replayed(
     problem: Problem,
-    before: Sequence[int],
-    members: Sequence[int],
+    before: Sequence[DemandIndex],
+    members: Sequence[DemandIndex],
     changed: Callable[[Demand], Demand],
 ) -> tuple[Placement, ...]:
     """Return what first fit places of some demands and then, changed, of members of a gang."""

@@ -470,7 +470,7 @@ def _usual(
     )
     users = {
         claim.key: None if compiled.is_claim(demand) else demand.key
-        for demand in reversed(compiled.problem.demands)
+        for demand in reversed(tuple(compiled.problem.demands))
         for claim in demand.claims
         if not claim.defect
     }
@@ -528,7 +528,7 @@ def _room(mix: CompiledMix) -> Sequence[NodeBars | None]:
         return [None] * len(mix.demands)
     numbers = {
         demand.key: number
-        for number, demand in enumerate(compiled.problem.demands)
+        for number, demand in numbered(compiled.problem.demands)
     }
     return [
         NodeBars(compiled, numbers[demand.key], (), exact=True)

@@ -28,6 +28,7 @@ from dralloc.objects.names import ClaimKey, DeviceID
 from dralloc.problem import (
     Claim,
     Demand,
+    DemandIndex,
     DeviceIndex,
     NodeIndex,
     Problem,
@@ -273,11 +274,12 @@ class Incumbents:
         bound = rules.applied(problem, by_host=by_host)
         first = len(demands)
         # Who runs is where it is, even if others are there now whom it is to keep away from.
+        bound_demands = tuple(bound.demands)
         running = (
             replace(demand.running, nodes=pod.nodes)
-            for demand, pod in zip(bound.demands[first:], pods, strict=True)
+            for demand, pod in zip(bound_demands[first:], pods, strict=True)
         )
-        return replace(bound, demands=(*bound.demands[:first], *running))
+        return replace(bound, demands=(*bound_demands[:first], *running))
 
     def _demand(
         self,
@@ -336,7 +338,7 @@ class Incumbents:
         """
         granted: set[ClaimKey] = set()
         placements: list[Placement] = []
-        number = first
+        number = DemandIndex(first)
         for place, unit in enumerate(self.units):
             for pod in unit.pods:
                 if place in units:
@@ -355,7 +357,7 @@ class Incumbents:
                         Placement(number, self._home(pod), grants)
                     )
                     granted.update(claims)
-                number += 1
+                number = DemandIndex(number + 1)
         return Solution(tuple(with_node_grants(problem, placements)))
 
     def sharing(self, slots: Collection[SlotIndex]) -> frozenset[int]:
@@ -647,7 +649,7 @@ class Staging:
             replace(demand, nodes=())
             if number < len(self.newcomers)
             else demand
-            for number, demand in enumerate(self.problem.demands)
+            for number, demand in numbered(self.problem.demands)
         ]
         return replace(self.problem, demands=tuple(demands))
 
@@ -657,7 +659,8 @@ class Staging:
         cluster = self.after(incumbents.users.cluster, solution)
         compiled = compile_cluster(cluster, incumbents.choices)
         demands = _newcomer_demands(compiled, self.newcomer)
-        numbers = [compiled.problem.demands.index(demand) for demand in demands]
+        all_demands = tuple(compiled.problem.demands)
+        numbers = [DemandIndex(all_demands.index(demand)) for demand in demands]
         weighed = [
             replace(compiled.whole.demands[number], weight=int(not place))
             for place, number in enumerate(numbers)

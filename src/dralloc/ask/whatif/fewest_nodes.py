@@ -38,7 +38,14 @@ from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.report import Line, Part, Table
-from dralloc.problem import Demand, DeviceIndex, NodeIndex, Problem, numbered
+from dralloc.problem import (
+    Demand,
+    DemandIndex,
+    DeviceIndex,
+    NodeIndex,
+    Problem,
+    numbered,
+)
 from dralloc.problem.solution import Placement, Solution
 from dralloc.problem.subproblem import replicate
 from dralloc.show.question import Provisional
@@ -336,12 +343,14 @@ class _ColumnGeneration:
         for node, (number, placed) in enumerate(chosen):
             for numbers, placements in zip(waiting, placed, strict=True):
                 for placement, demand in zip(placements, numbers, strict=False):
-                    yield _shifted(placement, demand, NodeIndex(node), start)
+                    yield _shifted(
+                        placement, DemandIndex(demand), NodeIndex(node), start
+                    )
             start += len(self.node_types[number].packing.problem.devices)
 
 
 def _shifted(
-    placement: Placement, demand: int, node: NodeIndex, start: int
+    placement: Placement, demand: DemandIndex, node: NodeIndex, start: int
 ) -> Placement:
     """A placement on a node alone as one on a copy of the node, whose devices begin at `start`."""
     grants = []

@@ -33,7 +33,7 @@ from dralloc.objects.choices import Choices, ChoiceWords, spelled_out
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError, did_you_mean
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Demand, NodeIndex, Problem
+from dralloc.problem import Demand, NodeIndex, Problem, numbered
 from dralloc.problem.equivalence import claim_key
 
 __all__ = ["CompiledMix", "MixEntry", "Source", "compile_mix", "workload_mix"]
@@ -177,7 +177,7 @@ def compile_mix(
         nodes=represented.names if represented else choices.nodes,
     )
     problem = compiled.pods.applied(compiled.problem, copies=MOST_COPIES)
-    places = {demand.key: place for place, demand in enumerate(problem.demands)}
+    places = {demand.key: place for place, demand in numbered(problem.demands)}
     for entry, key in zip(entries, keys, strict=True):
         if key not in places:
             raise DrallocError(f"{entry.title}: uses no claims")

@@ -23,7 +23,15 @@ from dralloc.ask.whatif.copies import replicated
 from dralloc.check import check
 from dralloc.objects.choices import Options
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Demand, NodeIndex, Problem, numbered
+from dralloc.problem import (
+    Demand,
+    DemandIndex,
+    NodeIndex,
+    Numbered,
+    Problem,
+    indices,
+    numbered,
+)
 from dralloc.problem.solution import Placement, Solution
 from dralloc.problem.subproblem import cut, replicate
 from dralloc.solve.first_fit.batch import QuickRun, place_all
@@ -133,7 +141,7 @@ class NodeSearch:
         return replace(problem, demands=tuple(demands))
 
     @cached_property
-    def _everybody(self) -> Sequence[Demand]:
+    def _everybody(self) -> Numbered[DemandIndex, Demand]:
         return replicated(self.problem, self.demands, self.needs).demands
 
     @cached_property
@@ -190,7 +198,7 @@ class NodeSearch:
         capabilities = NodeCapabilities(problem)
         demand_counts = Counter(
             type_
-            for number, demand in enumerate(problem.demands)
+            for number, demand in numbered(problem.demands)
             for type_ in problem.candidate_nodes(demand)
             if capabilities.could_serve(type_, number)
         )
@@ -199,14 +207,16 @@ class NodeSearch:
             for type_ in map(NodeIndex, range(len(self.nodes)))
         }
 
-    def _orders(self, relaxed: RelaxedCover | None) -> Iterator[Sequence[int]]:
+    def _orders(
+        self, relaxed: RelaxedCover | None
+    ) -> Iterator[Sequence[DemandIndex]]:
         """Yield the orders in which nodes are filled: as they come, and the most costly in the relaxation first."""
-        as_given = range(len(self._everybody))
+        as_given = indices(self._everybody)
         yield as_given
         if relaxed:
             yield sorted(as_given, key=lambda demand: -relaxed.worth[demand])
 
-    def _rooms(self, waiting: Sequence[int]) -> list[int] | None:
+    def _rooms(self, waiting: Sequence[DemandIndex]) -> list[int] | None:
         """The types of nodes that take those who wait; None if somebody fits nowhere."""
         single = range(len(self.nodes))
         problem = self._on(single)
@@ -245,7 +255,7 @@ class NodeSearch:
         }
         # A node is saved only once it is empty, which no small step brings about. So there
         # is a last tier by which late nodes drain into early ones.
-        everything = DemandSubset(problem, range(len(problem.demands)))
+        everything = DemandSubset(problem, indices(problem.demands))
         cheapest = _cost_of_nodes(costs)
         tiers = (
             *placed_weight(problem),

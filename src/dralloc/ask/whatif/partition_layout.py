@@ -33,7 +33,7 @@ from dralloc.objects.errors import DrallocError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.names import DeviceID
 from dralloc.objects.report import Line, Part, Table, folded
-from dralloc.problem import Demand, DeviceIndex, Problem
+from dralloc.problem import Demand, DemandIndex, DeviceIndex, Problem
 from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.show.question import Provisional
 from dralloc.solve.first_fit import first_fit
@@ -246,11 +246,13 @@ class _Comparison:
                 repeat(type_, served) for type_, served in enumerate(row)
             )
             for number, type_ in enumerate(serving, first):
-                yield self._placement(number, demand, parts[type_].pop())
+                yield self._placement(
+                    DemandIndex(number), demand, parts[type_].pop()
+                )
             first += need
 
     def _placement(
-        self, number: int, demand: int, device: DeviceIndex
+        self, number: DemandIndex, demand: int, device: DeviceIndex
     ) -> Placement:
         picked = self.catalog.pick(demand, device)
         assert picked is not None, "a type serves the demand"

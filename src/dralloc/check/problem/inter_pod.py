@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from dralloc.check.problem.placed import PlacedRole, View
+from dralloc.problem.indices import DemandIndex
 from dralloc.problem.inter_pod import (
     Affinity,
     AntiAffinity,
@@ -137,7 +138,7 @@ def affinity_has_an_order(view: View) -> Iterator[str]:
 
 def _joined(rules: Mapping[R, Sequence[PlacedRole]]) -> list[list[R]]:
     """Rules that have members in common, directly or not."""
-    groups: list[tuple[set[int], list[R]]] = []
+    groups: list[tuple[set[DemandIndex], list[R]]] = []
     for rule, members in rules.items():
         demands = {member.demand for member in members}
         together = [rule]
@@ -152,7 +153,9 @@ def _joined(rules: Mapping[R, Sequence[PlacedRole]]) -> list[list[R]]:
     return [group for _, group in groups]
 
 
-def _seen(rule: Affinity, members: Iterable[PlacedRole]) -> Iterator[int]:
+def _seen(
+    rule: Affinity, members: Iterable[PlacedRole]
+) -> Iterator[DemandIndex]:
     """The demands that the rule means, if some term can tell: on a node without any of the labels nobody sees them."""
     for member in members:
         if member.role.counts and any(
@@ -165,10 +168,10 @@ class _Queue:
     """Demands with roles in some rules of affinity, as they may have come."""
 
     def __init__(self, rules: Mapping[Affinity, Sequence[PlacedRole]]) -> None:
-        self._node: dict[int, str] = {}
-        self._running: set[int] = set()
-        self._counting: dict[Affinity, set[int]] = {}
-        self._carried: dict[int, list[Affinity]] = defaultdict(list)
+        self._node: dict[DemandIndex, str] = {}
+        self._running: set[DemandIndex] = set()
+        self._counting: dict[Affinity, set[DemandIndex]] = {}
+        self._carried: dict[DemandIndex, list[Affinity]] = defaultdict(list)
         for rule, members in rules.items():
             self._counting[rule] = set(_seen(rule, members))
             for member in members:
@@ -178,7 +181,7 @@ class _Queue:
                 if member.role.carries:
                     self._carried[member.demand].append(rule)
 
-    def stuck(self, beginning: tuple[int, ...]) -> list[int]:
+    def stuck(self, beginning: tuple[DemandIndex, ...]) -> list[DemandIndex]:
         """Return who cannot have come, if these came first, and with whoever else may have begun; the fewest."""
         waiting = self._after(beginning)
         begun = {rule for demand in beginning for rule in self._carried[demand]}
@@ -216,7 +219,7 @@ class _Queue:
             self._counting[rule]
         )
 
-    def _may_begin(self, beginning: Sequence[int]) -> bool:
+    def _may_begin(self, beginning: Sequence[DemandIndex]) -> bool:
         """Whether there is an order in which each of them comes before everybody whom its rules mean."""
         waiting = set(beginning)
         while waiting:
@@ -230,7 +233,7 @@ class _Queue:
             waiting.difference_update(free)
         return True
 
-    def _is_meant(self, demand: int, waiting: Set[int]) -> bool:
+    def _is_meant(self, demand: DemandIndex, waiting: Set[DemandIndex]) -> bool:
         """Whether a rule of another demand that waits means a demand, so that the other has to begin before it."""
         for beginner in waiting - {demand}:
             for rule in self._carried[beginner]:
@@ -238,7 +241,7 @@ class _Queue:
                     return True
         return False
 
-    def _after(self, beginning: Iterable[int]) -> list[int]:
+    def _after(self, beginning: Iterable[DemandIndex]) -> list[DemandIndex]:
         come = {*beginning, *self._running}
         waiting = [demand for demand in self._node if demand not in come]
         while True:
@@ -251,12 +254,14 @@ class _Queue:
             come.update(coming)
             waiting = [demand for demand in waiting if demand not in come]
 
-    def _may_come(self, demand: int, come: Set[int]) -> bool:
+    def _may_come(self, demand: DemandIndex, come: Set[DemandIndex]) -> bool:
         return all(
             self._is_met(rule, demand, come) for rule in self._carried[demand]
         )
 
-    def _is_met(self, rule: Affinity, demand: int, come: Set[int]) -> bool:
+    def _is_met(
+        self, rule: Affinity, demand: DemandIndex, come: Set[DemandIndex]
+    ) -> bool:
         node = self._node[demand]
         nodes = [
             self._node[companion] for companion in self._counting[rule] & come
@@ -308,7 +313,7 @@ class _EqualPlacements:
 
     roles: tuple[Role, ...]
     node: str
-    demands: list[int] = field(default_factory=list)
+    demands: list[DemandIndex] = field(default_factory=list)
     come: int = 0
 
     @property
@@ -325,8 +330,8 @@ class _EqualPlacements:
 def _groups(
     rules: Mapping[_OrderRule, Sequence[PlacedRole]],
 ) -> list[_EqualPlacements]:
-    roles: dict[int, list[Role]] = defaultdict(list)
-    node_of: dict[int, str] = {}
+    roles: dict[DemandIndex, list[Role]] = defaultdict(list)
+    node_of: dict[DemandIndex, str] = {}
     for members in rules.values():
         for member in members:
             roles[member.demand].append(member.role)
@@ -354,7 +359,7 @@ class _Arrivals:
             ):
                 self._move(group, 1)
 
-    def stuck(self) -> Sequence[int]:
+    def stuck(self) -> Sequence[DemandIndex]:
         """The demands that have not come where as few as possible are left; nobody if there is an order."""
         fewest = self._waiting()
         tried: set[tuple[int, ...]] = set()
@@ -378,7 +383,7 @@ class _Arrivals:
             choices.append(iter(self._next()))
         return fewest
 
-    def _waiting(self) -> list[int]:
+    def _waiting(self) -> list[DemandIndex]:
         return [
             demand
             for group in self._groups

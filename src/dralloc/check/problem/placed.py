@@ -18,6 +18,7 @@ from dralloc.problem import (
     Alternative,
     Charge,
     Claim,
+    DemandIndex,
     Device,
     DeviceIndex,
     NodeIndex,
@@ -41,7 +42,7 @@ class Use(NamedTuple):
     ``demand`` is the index of the demand in whose placement it is.
     """
 
-    demand: int
+    demand: DemandIndex
     claim: Claim
     request: int
     alternative: Alternative
@@ -56,7 +57,7 @@ class Use(NamedTuple):
 class Award(NamedTuple):
     """Everything that one claim got with the placement of a demand on a node (both by index)."""
 
-    demand: int
+    demand: DemandIndex
     node: NodeIndex
     claim: Claim
     uses: tuple[Use, ...]
@@ -68,7 +69,7 @@ class Award(NamedTuple):
 class PlacedRole(NamedTuple):
     """A placed demand, by index, with its role in a rule and the name of its node."""
 
-    demand: int
+    demand: DemandIndex
     role: Role
     node: str
 

@@ -78,7 +78,7 @@ from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.names import ClaimKey, PoolID
 from dralloc.objects.notebook import Brief
 from dralloc.objects.user_rules import Cap, parsed_across, parsed_caps
-from dralloc.problem import Demand, Problem
+from dralloc.problem import Demand, DemandIndex, Numbered, Problem
 from dralloc.problem.ledger import Holding
 from dralloc.problem.solution import Solution, devices_only, with_node_grants
 
@@ -252,7 +252,7 @@ def _find_unmodelled(
 
 
 def _of_footprints(
-    cluster: Cluster, demands: Sequence[Demand]
+    cluster: Cluster, demands: Numbered[DemandIndex, Demand]
 ) -> Iterator[Unmodelled]:
     """Yield what devices take of nodes (KEP-5517), where it is for more than one pod with one node."""
     users = Counter(claim.key for demand in demands for claim in demand.claims)

@@ -43,7 +43,14 @@ from dralloc.objects.api.selecting import all_tolerated
 from dralloc.objects.choices import Ignored
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Demand, NodeIndex, Problem
+from dralloc.problem import (
+    Demand,
+    DemandIndex,
+    NodeIndex,
+    Numbered,
+    Problem,
+    numbered,
+)
 from dralloc.problem.inter_pod import (
     Affinity,
     AntiAffinity,
@@ -109,7 +116,7 @@ def _inter_pod_roles(
 
 def _bound_to_pods(
     problem: Problem,
-    roles: Mapping[int, tuple[Role, ...]],
+    roles: Mapping[DemandIndex, tuple[Role, ...]],
     *,
     alone: bool = True,
 ) -> tuple[Demand, ...]:
@@ -159,7 +166,7 @@ def _bound_to_pods(
 
     return tuple(
         bound(demand, roles[number]) if roles.get(number) else demand
-        for number, demand in enumerate(problem.demands)
+        for number, demand in numbered(problem.demands)
     )
 
 
@@ -516,11 +523,11 @@ class PodRules:
         return with_footprints(with_claims, uses)
 
     def _wanting(
-        self, demands: Sequence[Demand]
-    ) -> Iterator[tuple[int, PodInfo]]:
+        self, demands: Numbered[DemandIndex, Demand]
+    ) -> Iterator[tuple[DemandIndex, PodInfo]]:
         """The pods to be placed that have no node yet, by the number of their demand."""
         settled = {pod.key for pods in self.running.values() for pod in pods}
-        for number, demand in enumerate(demands):
+        for number, demand in numbered(demands):
             if (
                 demand.key in self.infos
                 and demand.key not in settled

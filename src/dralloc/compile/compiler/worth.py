@@ -37,7 +37,7 @@ from dralloc.problem import (
     Problem,
     indices,
 )
-from dralloc.problem.indices import grouped
+from dralloc.problem.indices import DemandIndex, Numbered, grouped, numbered
 from dralloc.problem.solution import Tier, amount_used
 
 __all__ = [
@@ -473,7 +473,7 @@ def worth_of(
     problem: Problem,
     priorities: Priorities,
     objective: str,
-    annotated: Mapping[int, int] | None = None,
+    annotated: Mapping[DemandIndex, int] | None = None,
 ) -> Worth:
     """Return what the demands of a problem are worth.
 
@@ -498,7 +498,7 @@ def worth_of(
     }
     if annotated or objective == ObjectiveWord.VALUE:
         values[ObjectiveWord.VALUE] = tuple(
-            annotated.get(number, 1) for number in range(len(demands))
+            annotated.get(number, 1) for number in indices(demands)
         )
     if objective not in values:
         values[objective] = asked_amounts(problem, objective)
@@ -512,8 +512,8 @@ def worth_of(
 
 
 def annotated_values(
-    cluster: Cluster, demands: Sequence[Demand]
-) -> dict[int, int]:
+    cluster: Cluster, demands: Numbered[DemandIndex, Demand]
+) -> dict[DemandIndex, int]:
     """The values that pods, and claims that no pod uses, have by annotation, by demand.
 
     Raises
@@ -527,7 +527,7 @@ def annotated_values(
     ):
         return {}
     values = {}
-    for number, demand in enumerate(demands):
+    for number, demand in numbered(demands):
         lone = cluster.is_lone(
             demand.key, (claim.key for claim in demand.claims)
         )
@@ -555,12 +555,14 @@ def _is_known(problem: Problem, resource: str) -> bool:
 
 
 def _strict(
-    demands: Sequence[Demand], objective: str, values: Sequence[int]
+    demands: Numbered[DemandIndex, Demand],
+    objective: str,
+    values: Sequence[int],
 ) -> _Weights:
     """From the lowest priority up: one of a priority weighs more than all that are below it together."""
     weights, levels, scale = [0] * len(demands), [], 1
     by_priority = grouped(
-        (demand.priority, number) for number, demand in enumerate(demands)
+        (demand.priority, number) for number, demand in numbered(demands)
     )
     for priority in sorted(by_priority):
         suffix = f"@{priority}" if len(by_priority) > 1 else ""
@@ -577,14 +579,16 @@ def _strict(
 
 
 def _ranked(
-    demands: Sequence[Demand], objective: str, values: Sequence[int]
+    demands: Numbered[DemandIndex, Demand],
+    objective: str,
+    values: Sequence[int],
 ) -> _Weights:
     """One more for each distinct priority below."""
     priorities = sorted({demand.priority for demand in demands})
     ranks = {priority: rank for rank, priority in enumerate(priorities, 1)}
     ranked = {
         number: ranks[demand.priority] * values[number]
-        for number, demand in enumerate(demands)
+        for number, demand in numbered(demands)
     }
     if objective == ObjectiveWord.PODS:
         return tuple(ranked.values()), ()
@@ -596,8 +600,8 @@ def _ranked(
 
 
 def _digits(
-    values: Mapping[int, int], objective: str
-) -> tuple[dict[int, int], list[WeightLevel]]:
+    values: Mapping[DemandIndex, int], objective: str
+) -> tuple[dict[DemandIndex, int], list[WeightLevel]]:
     """Return what demands of one priority are worth: the objective first, then that they are placed at all."""
     number = len(values)
     if objective == ObjectiveWord.PODS:

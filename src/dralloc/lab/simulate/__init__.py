@@ -72,7 +72,7 @@ from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import ChoiceError, DrallocError
 from dralloc.objects.limits import Limits
 from dralloc.objects.save import write_text
-from dralloc.problem import Demand, Problem, Request
+from dralloc.problem import Demand, DemandIndex, Problem, Request
 from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.solve.first_fit.batch import QuickRun
 from dralloc.solve.policies import (
@@ -595,7 +595,7 @@ def check_state(placer: Placer) -> None:
         for placement in placements
     )
     renumbered = tuple(
-        replace(placement, demand=place)
+        replace(placement, demand=DemandIndex(place))
         for place, placement in enumerate(placements)
     )
     check(replace(problem, demands=demands, budgets=()), Solution(renumbered))

@@ -38,7 +38,7 @@ from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Demand, Problem
-from dralloc.problem.indices import grouped
+from dralloc.problem.indices import DemandIndex, grouped, numbered
 from dralloc.problem.supply import record
 
 __all__ = [
@@ -402,7 +402,7 @@ class Incoming:
     compiled: CompiledCluster
     arrivals: tuple[Arrival, ...]
     pods: tuple[ClaimKey, ...]
-    demands: tuple[int | None, ...]
+    demands: tuple[DemandIndex | None, ...]
     jobs: tuple[tuple[int, ...], ...]
 
     @cached_property
@@ -411,7 +411,7 @@ class Incoming:
         return self.compiled.whole
 
     @cached_property
-    def arrival_of(self) -> Mapping[int, int]:
+    def arrival_of(self) -> Mapping[DemandIndex, int]:
         """The arrival of each demand."""
         return {
             demand: arrival
@@ -474,7 +474,7 @@ def incoming(
     )
     numbers = {
         demand.key: number
-        for number, demand in enumerate(compiled.problem.demands)
+        for number, demand in numbered(compiled.problem.demands)
     }
     demands = tuple(numbers.get(key) for key in copies)
     return Incoming(compiled, in_order, tuple(copies), demands, jobs)

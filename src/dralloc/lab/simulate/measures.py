@@ -15,7 +15,14 @@ from dralloc.lab.simulate.arrivals import Incoming
 from dralloc.lab.simulate.placing import Placer, WaitingQueue
 from dralloc.objects.choices import Choices, Goal
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Alternative, Charge, Demand, NodeIndex, Problem
+from dralloc.problem import (
+    Alternative,
+    Charge,
+    Demand,
+    DemandIndex,
+    NodeIndex,
+    Problem,
+)
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.solution import Placement, Solution
 from dralloc.problem.supply import Usage
@@ -344,7 +351,7 @@ class WatchedPlacer(Placer):
         held = self._watched.whole_placements()
         answer = Solution(
             tuple(
-                replace(held[arrival], demand=place)
+                replace(held[arrival], demand=DemandIndex(place))
                 for place, arrival in enumerate(waiting)
                 if arrival in placed and arrival in held
             )

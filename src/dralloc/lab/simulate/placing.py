@@ -21,7 +21,7 @@ from dralloc.compile.compiler.pod_rules import has_rules_between
 from dralloc.compile.compiler.worth import annotated_values, worth_of
 from dralloc.lab.simulate.arrivals import Incoming
 from dralloc.objects.choices import Choices, Goal, Priorities
-from dralloc.problem import Demand, Problem
+from dralloc.problem import Demand, DemandIndex, Problem
 from dralloc.problem.inter_pod import InterPodRule, Role, settled_rule
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.solution import (
@@ -206,7 +206,7 @@ class Placer(ABC):
         """Return what is in use now, with what is taken of nodes beside devices."""
         return self.ledger
 
-    def waiting_problem(self, numbers: Sequence[int]) -> Problem:
+    def waiting_problem(self, numbers: Sequence[DemandIndex]) -> Problem:
         """Return the problem of some demands that wait, with all that is in use now."""
         problem, in_use = self.incoming.problem, self.whole_ledger().applied()
         rules = self._rules_now()
@@ -475,7 +475,7 @@ class BatchPlacer(RunPlacer):
             placed.add(job)
         yield from (job for job in jobs if job in placed)
 
-    def _demands(self, job: int) -> list[int]:
+    def _demands(self, job: int) -> list[DemandIndex]:
         numbers = (
             self.incoming.demands[arrival]
             for arrival in self.incoming.jobs[job]

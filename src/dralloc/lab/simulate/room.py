@@ -17,7 +17,7 @@ from dralloc.lab.simulate.placing import RunPlacer, weighted
 from dralloc.objects.choices import Choices
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Problem
-from dralloc.problem.indices import grouped
+from dralloc.problem.indices import grouped, numbered
 from dralloc.problem.ledger import Holding, Ledger
 from dralloc.problem.solution import Placement, charged_grants, holdings_of
 from dralloc.solve.first_fit import first_fit
@@ -222,7 +222,7 @@ def rearrange_all(
     plan = rearrange(migration, most, choices, before.placements)
     numbers = {
         demand.key: number
-        for number, demand in enumerate(incoming.problem.demands)
+        for number, demand in numbered(incoming.problem.demands)
     }
     moved: dict[int, Placement] = {}
     entered: list[Placement] = []

@@ -30,6 +30,7 @@ from dralloc.objects.load.json_text import (
     json_value,
     unpacked,
 )
+from dralloc.problem.indices import numbered
 from dralloc.problem.solution import Solution
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, solve
@@ -469,7 +470,7 @@ def _batch_answer(
     case: AllocationCase, compiled: CompiledCluster, solution: Solution
 ) -> dict[str, Any]:
     demands = compiled.problem.demands
-    numbers = {demand.key.name: number for number, demand in enumerate(demands)}
+    numbers = {demand.key.name: number for number, demand in numbered(demands)}
     nodes = {
         placement.demand: compiled.problem.nodes[placement.node].name
         for placement in solution.placements

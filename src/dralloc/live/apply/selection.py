@@ -43,9 +43,11 @@ from dralloc.objects.names import ClaimKey, DeviceID
 from dralloc.problem import (
     Claim,
     Demand,
+    DemandIndex,
     DeviceIndex,
     NodeIndex,
     Problem,
+    indices,
     numbered,
 )
 from dralloc.problem.solution import Grant, Placement, Solution
@@ -486,7 +488,9 @@ class _Reading:
         ]
         placements = [
             self._placement(number, demand, nodes[self._identity(demand)])
-            for number, demand in enumerate(demands)
+            for number, demand in zip(
+                indices(self.problem.demands), demands, strict=True
+            )
             if self._identity(demand) in nodes and demand.claims
         ]
         missing = self.claims.keys() - self._given
@@ -509,7 +513,9 @@ class _Reading:
             replace(demand, claims=written_claims) if written_claims else demand
         )
 
-    def _placement(self, number: int, demand: Demand, node: str) -> Placement:
+    def _placement(
+        self, number: DemandIndex, demand: Demand, node: str
+    ) -> Placement:
         index = self.nodes.get(node)
         if index is None:
             raise LookupError(f"{demand.key}: node {node} is gone")

@@ -18,10 +18,12 @@ from dralloc.problem import (
     Alternative,
     Claim,
     Demand,
+    DemandIndex,
     DeviceIndex,
     NodeIndex,
     PoolState,
     Problem,
+    indices,
     numbered,
     quorum_of,
 )
@@ -171,7 +173,7 @@ class QuickRun(PlainRun):
 
     # Gangs.
 
-    def place_together(self, members: Sequence[int]) -> None:
+    def place_together(self, members: Sequence[DemandIndex]) -> None:
         """Place as in the plain run; what was known before stays true where placements are given back."""
         first = self._problem.demands[members[0]]
         if not (first.gang or first.roles):
@@ -182,7 +184,10 @@ class QuickRun(PlainRun):
         self._failures.end()
 
     def _place_in_best_domain(
-        self, members: Sequence[int], rule: OneDomain | None, place: PlaceAll
+        self,
+        members: Sequence[DemandIndex],
+        rule: OneDomain | None,
+        place: PlaceAll,
     ) -> None:
         demands = [self._problem.demands[number] for number in members]
         keys = {claim.key for demand in demands for claim in demand.claims}
@@ -201,7 +206,7 @@ class QuickRun(PlainRun):
 
     def _try_domain(
         self,
-        members: Sequence[int],
+        members: Sequence[DemandIndex],
         rule: OneDomain,
         domain: str,
         place: PlaceAll,
@@ -256,7 +261,7 @@ class QuickRun(PlainRun):
 
     # One demand.
 
-    def place(self, number: int) -> None:
+    def place(self, number: DemandIndex) -> None:
         """Place a demand on the first node that can hold it, or note why that ended with an error."""
         demand = self._demand(number)
         claims = self._open_claims(demand)
@@ -375,7 +380,7 @@ class QuickRun(PlainRun):
 
     def _settle(
         self,
-        number: int,
+        number: DemandIndex,
         node: NodeIndex,
         claims: Sequence[Claim],
         grants: Found,
@@ -513,7 +518,7 @@ def first_fit(
     timings: dict[str, float] = {}
     with phase(timings, "first fit"):
         run = QuickRun(problem, dead_ends) if pruning else PlainRun(problem)
-        return place_all(run, problem, range(len(problem.demands)), timings)
+        return place_all(run, problem, indices(problem.demands), timings)
 
 
 @without_garbage_collection()
@@ -532,8 +537,8 @@ def completed(problem: Problem, placements: Iterable[Placement]) -> Solution:
     with phase(timings, "first fit"):
         run = QuickRun(problem)
         earlier = {placement.demand: placement for placement in placements}
-        coming: list[int] = []
-        for members in _together(problem, range(len(problem.demands))):
+        coming: list[DemandIndex] = []
+        for members in _together(problem, indices(problem.demands)):
             present = [
                 earlier[member] for member in members if member in earlier
             ]
@@ -545,7 +550,9 @@ def completed(problem: Problem, placements: Iterable[Placement]) -> Solution:
 
 
 def _is_whole(
-    problem: Problem, members: Sequence[int], present: Sequence[Placement]
+    problem: Problem,
+    members: Sequence[DemandIndex],
+    present: Sequence[Placement],
 ) -> bool:
     """Return whether so many of those who are placed together have a place that the others need none."""
     demands = [problem.demands[member] for member in members]
@@ -554,9 +561,11 @@ def _is_whole(
     return bool(present) and len(present) >= quorum_of(demands)
 
 
-def _together(problem: Problem, order: Iterable[int]) -> list[list[int]]:
+def _together(
+    problem: Problem, order: Iterable[DemandIndex]
+) -> list[list[DemandIndex]]:
     """Return who is placed together, by the first of them."""
-    members_of: dict[object, list[int]] = {}
+    members_of: dict[object, list[DemandIndex]] = {}
     for number in order:
         gang = problem.demands[number].placed_with or number
         members_of.setdefault(gang, []).append(number)
@@ -566,7 +575,7 @@ def _together(problem: Problem, order: Iterable[int]) -> list[list[int]]:
 def place_all(
     run: PlainRun,
     problem: Problem,
-    order: Iterable[int],
+    order: Iterable[DemandIndex],
     timings: dict[str, float],
 ) -> Solution:
     """Place the demands in this order; gangs, and trees of gangs, stand where the first of their members does."""

@@ -26,6 +26,7 @@ from dralloc.problem import (
     Claim,
     CounterIndex,
     Demand,
+    DemandIndex,
     Device,
     DeviceIndex,
     Node,
@@ -182,7 +183,7 @@ class NodeFootprints:
 Found = tuple[tuple[Grant, ...], ...]
 """What each open claim of a demand gets."""
 
-PlaceAll = Callable[[Sequence[int]], None]
+PlaceAll = Callable[[Sequence[DemandIndex]], None]
 """Places demands, or none of them if too few fit."""
 
 
@@ -304,7 +305,7 @@ class PlainRun:
         self._ledger.take(number, alternative, place, charge)
         return True
 
-    def place_together(self, members: Sequence[int]) -> None:
+    def place_together(self, members: Sequence[DemandIndex]) -> None:
         """Place as many of these demands as fit, one after the other; none of them if their quorum is not met.
 
         An error that ends the attempt for one member ends it for all (upstream's ``schedule_one_podgroup.go``).
@@ -315,7 +316,7 @@ class PlainRun:
         else:
             self._place_group(members, parent.root)
 
-    def _place_gang(self, members: Sequence[int]) -> None:
+    def _place_gang(self, members: Sequence[DemandIndex]) -> None:
         # A rule about domains is the gang's, so the first member has it if any has.
         domain_rule: OneDomain | None = None
         for role in self._demand(members[0]).roles:
@@ -324,13 +325,15 @@ class PlainRun:
                 break
         self._place_in_best_domain(members, domain_rule, self._place_quorum)
 
-    def _place_group(self, members: Sequence[int], group: ParentGroup) -> None:
+    def _place_group(
+        self, members: Sequence[DemandIndex], group: ParentGroup
+    ) -> None:
         """Place the children of a group one after the other, in its best domain; none of them if too few fit.
 
         Source: KEP-6012, "Recursive Scheduling Cycle Execution", without preemption.
         """
 
-        def place_children(members: Sequence[int]) -> None:
+        def place_children(members: Sequence[DemandIndex]) -> None:
             before = len(self.placements)
             admitted: set[str] = set()
             children = self._problem.children(group, members)
@@ -350,7 +353,10 @@ class PlainRun:
         self._place_in_best_domain(members, group.rule, place_children)
 
     def _place_in_best_domain(
-        self, members: Sequence[int], rule: OneDomain | None, place: PlaceAll
+        self,
+        members: Sequence[DemandIndex],
+        rule: OneDomain | None,
+        place: PlaceAll,
     ) -> None:
         """Try one domain after the other: where most fit, the first of these (upstream takes any of these).
 
@@ -378,7 +384,7 @@ class PlainRun:
 
     def _try_domain(
         self,
-        members: Sequence[int],
+        members: Sequence[DemandIndex],
         rule: OneDomain,
         domain: str,
         place: PlaceAll,
@@ -412,7 +418,7 @@ class PlainRun:
             )
         return replace(demand, nodes=self._parts[key], roles=roles)
 
-    def _place_quorum(self, members: Sequence[int]) -> None:
+    def _place_quorum(self, members: Sequence[DemandIndex]) -> None:
         """Place the members in order; as soon as too many are missed, give the others back."""
         before = len(self.placements)
         demands = [self._problem.demands[number] for number in members]
@@ -434,14 +440,14 @@ class PlainRun:
         """Release a placement of whenever. Whoever keeps count of placements has taken it off there."""
         self._release(placement)
 
-    def _demand(self, number: int) -> Demand:
+    def _demand(self, number: DemandIndex) -> Demand:
         """A demand, in the domains that are chosen for its group and those above."""
         demand = self._problem.demands[number]
         for rule, domain in self._chosen:
             demand = self._inside(demand, rule, domain)
         return demand
 
-    def _is_fatal(self, number: int) -> bool:
+    def _is_fatal(self, number: DemandIndex) -> bool:
         """Whether the attempt for a demand ended with an error that is about more than this demand."""
         return (
             isinstance(self.errors.get(number), FatalError)
@@ -464,7 +470,7 @@ class PlainRun:
         for _, alternative, grant in served_by(demand.claims, placement.grants):
             self._ledger.release(grant.device, alternative)
 
-    def place(self, number: int) -> None:
+    def place(self, number: DemandIndex) -> None:
         """Place a demand on the first node that can hold it, or note why that ended with an error."""
         demand = self._demand(number)
         claims = self._open_claims(demand)
@@ -540,7 +546,7 @@ class PlainRun:
 
     def _settle(
         self,
-        number: int,
+        number: DemandIndex,
         node: NodeIndex,
         claims: Sequence[Claim],
         grants: Found,

@@ -29,7 +29,7 @@ from typing import Final
 from dralloc.objects.choices import Backend, Goal, Options
 from dralloc.objects.errors import AllocationError, ModelError
 from dralloc.objects.limits import without_garbage_collection
-from dralloc.problem import Problem
+from dralloc.problem import DemandIndex, Problem, indices
 from dralloc.problem.solution import (
     LevelPrices,
     Placement,
@@ -272,7 +272,7 @@ class _Solve:
         )
         self.stage = _Stage(problem, self.tiers, 0)
         self.components: list[Solvable] = []
-        self.everything = DemandSubset(problem, range(len(problem.demands)))
+        self.everything = DemandSubset(problem, indices(problem.demands))
         self.answers: list[Answered] = [
             Component(self.everything, self.tiers, start)
         ]
@@ -461,7 +461,7 @@ class _Solve:
             for answer in self.answers
             for placement in answer.placements
         }
-        demands: Sequence[int] = sorted(
+        demands: Sequence[DemandIndex] = sorted(
             demand
             for answer in self.answers
             for demand in answer.subset.demands
@@ -482,8 +482,8 @@ class _Solve:
             )
 
     def _split_by_class(
-        self, stage: _Stage, placed: dict[int, Placement]
-    ) -> Sequence[int]:
+        self, stage: _Stage, placed: dict[DemandIndex, Placement]
+    ) -> Sequence[DemandIndex]:
         """Returns the demands that are left."""
         problem = stage.problem
         # What is too mixed for classes shows late, and then needs time to be searched.
@@ -532,8 +532,8 @@ class _Solve:
     def _split_by_device(
         self,
         stage: _Stage,
-        placed: Mapping[int, Placement],
-        demands: Sequence[int],
+        placed: Mapping[DemandIndex, Placement],
+        demands: Sequence[DemandIndex],
     ) -> None:
         """Split what classes cannot express by what it shares, if it is small enough to look at every device."""
         if not self.options.per_device:
@@ -567,7 +567,7 @@ class _Solve:
         self,
         stage: _Stage,
         subset: DemandSubset,
-        placed: Mapping[int, Placement],
+        placed: Mapping[DemandIndex, Placement],
     ) -> None:
         hint = [placed[demand] for demand in subset.demands if demand in placed]
         if self.options.per_device:
@@ -630,8 +630,8 @@ class _Solve:
         return self._more_starts
 
     def _sites(
-        self, problem: Problem, demands: Sequence[int], stop: Stop
-    ) -> Mapping[int, tuple[CandidateSite, ...]]:
+        self, problem: Problem, demands: Sequence[DemandIndex], stop: Stop
+    ) -> Mapping[DemandIndex, tuple[CandidateSite, ...]]:
         try:
             return self._survey(problem, demands, stop).sites
         except TooLarge:
@@ -639,7 +639,10 @@ class _Solve:
             raise
 
     def _survey(
-        self, problem: Problem, demands: Sequence[int], stop: Stop | None = None
+        self,
+        problem: Problem,
+        demands: Sequence[DemandIndex],
+        stop: Stop | None = None,
     ) -> CandidateSurvey:
         return survey(
             problem,
@@ -726,7 +729,7 @@ class _Solve:
             return ()
         limits: Tally[int] = Tally()
         for answer in self.answers:
-            demands: Iterable[int] = answer.subset.demands
+            demands: Iterable[DemandIndex] = answer.subset.demands
             if all(
                 is_proven(answer, level) for level in range(len(self.weight))
             ):

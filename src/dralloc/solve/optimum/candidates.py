@@ -32,7 +32,7 @@ from dralloc.problem import (
     quorum_of,
 )
 from dralloc.problem.equivalence import claim_key
-from dralloc.problem.indices import grouped
+from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.supply import NODE_DRIVER
 from dralloc.solve.optimum.stopping import Stop, TooLarge
@@ -93,7 +93,7 @@ class NodeCapabilities:
         self._answers: dict[tuple[Hashable, int], int] = {}
         self._totals: dict[tuple[Hashable, int | None], int] = {}
 
-    def shape(self, demand: int) -> Hashable:
+    def shape(self, demand: DemandIndex) -> Hashable:
         """Return what a demand asks of devices: equal for demands that only differ in what they take of nodes."""
         if demand not in self._shapes:
             claims = self.problem.demands[demand].claims
@@ -105,11 +105,11 @@ class NodeCapabilities:
             self._shapes[demand] = keys
         return self._shapes[demand]
 
-    def could_serve(self, node: NodeIndex, demand: int) -> bool:
+    def could_serve(self, node: NodeIndex, demand: DemandIndex) -> bool:
         """Whether the node has enough devices for each request of the demand, were nothing in use."""
         return self.candidates(node, demand) >= 0
 
-    def candidates(self, node: NodeIndex, demand: int) -> int:
+    def candidates(self, node: NodeIndex, demand: DemandIndex) -> int:
         """Return how many devices of the node there are to choose from for all requests; -1 if they are too few."""
         node_type = self.node_types[node]
         question = self.shape(demand), node_type
@@ -118,7 +118,7 @@ class NodeCapabilities:
             self._answers[question] = count
         return self._answers[question]
 
-    def all_candidates(self, demand: int) -> int:
+    def all_candidates(self, demand: DemandIndex) -> int:
         """Return how many there are on all nodes that the demand may go to."""
         nodes = self.problem.demands[demand].nodes
         # Demands with the same selection of nodes most often have the same object.
@@ -137,7 +137,9 @@ class NodeCapabilities:
         return self._totals[question]
 
     def _candidates(
-        self, contents: Mapping[Hashable, tuple[DeviceIndex, int]], demand: int
+        self,
+        contents: Mapping[Hashable, tuple[DeviceIndex, int]],
+        demand: DemandIndex,
     ) -> int:
         total = 0
         for claim in self.problem.demands[demand].claims:
@@ -289,13 +291,13 @@ class CandidateSite:
 class CandidateSurvey:
     """The sites of each demand that has any, by the demand's index in order, and the selectors that failed."""
 
-    sites: dict[int, tuple[CandidateSite, ...]]
+    sites: dict[DemandIndex, tuple[CandidateSite, ...]]
     failures: tuple[AllocationError, ...]
 
 
 def survey(
     problem: Problem,
-    demands: Iterable[int] | None = None,
+    demands: Iterable[DemandIndex] | None = None,
     *,
     strict_cel: bool = False,
     stop: Stop | None = None,
@@ -311,7 +313,7 @@ def survey(
         It is time to stop; `TooLarge` if there are more than ``most_candidates``.
     """
     surveyor = _Surveyor(problem, strict_cel, stop or Stop(), most_candidates)
-    chosen = range(len(problem.demands)) if demands is None else demands
+    chosen = indices(problem.demands) if demands is None else demands
     sites = {index: surveyor.sites(problem.demands[index]) for index in chosen}
     halted = _halted(problem, sites)
     placeable = {
@@ -323,7 +325,7 @@ def survey(
 
 
 def _halted(
-    problem: Problem, sites: Mapping[int, Sequence[CandidateSite]]
+    problem: Problem, sites: Mapping[DemandIndex, Sequence[CandidateSite]]
 ) -> set[str]:
     """The gangs of which fewer demands can be placed than they need."""
     demands = problem.demands
@@ -557,7 +559,7 @@ def components(
     survey: CandidateSurvey,
     goal: Goal = Goal.NONE,
     stop: Stop | None = None,
-) -> list[tuple[int, ...]]:
+) -> list[tuple[DemandIndex, ...]]:
     """Split the demands that have sites by what they share: slots, counters, gangs, rules, budgets, for the goal.
 
     Returns
@@ -595,7 +597,7 @@ def components(
     return [tuple(demands) for demands in members.values()]
 
 
-def _budgets(problem: Problem, demand: int) -> Iterator[Hashable]:
+def _budgets(problem: Problem, demand: DemandIndex) -> Iterator[Hashable]:
     """The budgets that the demand spends from; of those that are to be fair each depends on the others."""
     for budget in problem.budgets:
         if budget.namespace == problem.demands[demand].key.namespace:

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from dralloc.objects.choices import Options
 from dralloc.objects.errors import ModelError
 from dralloc.objects.save import write_text
-from dralloc.problem import Problem
+from dralloc.problem import DemandIndex, Problem
 from dralloc.problem.inter_pod import can_come_in_turn, spreads_in_turn
 from dralloc.problem.solution import Placement
 from dralloc.solve.optimum import constraints
@@ -91,7 +91,7 @@ def build(problem: Problem, *, strict_cel: bool = False) -> Model:
 
 def build_for(
     problem: Problem,
-    sites: Mapping[int, tuple[CandidateSite, ...]],
+    sites: Mapping[DemandIndex, tuple[CandidateSite, ...]],
     stop: Stop,
     *,
     named: bool = False,

@@ -21,7 +21,7 @@ from dralloc.problem import (
     Scalar,
     SlotIndex,
 )
-from dralloc.problem.indices import grouped
+from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.ledger import Ledger
 from dralloc.solve.optimum.candidates import Candidate
 from dralloc.solve.optimum.model import (
@@ -608,7 +608,10 @@ def _across_claims(model: Model) -> Iterator[tuple[Constraint, list[_Carried]]]:
 
 
 def _counted(
-    model: Model, constraint: Constraint, serving: Serving, users: Sequence[int]
+    model: Model,
+    constraint: Constraint,
+    serving: Serving,
+    users: Sequence[DemandIndex],
 ) -> Iterator[_Carried]:
     """The devices of a serving, as they count where one of these demands is placed.
 

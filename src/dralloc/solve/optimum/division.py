@@ -25,7 +25,7 @@ from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Claim, Demand, Problem
 from dralloc.problem.equivalence import claim_key
-from dralloc.problem.indices import grouped
+from dralloc.problem.indices import DemandIndex, grouped, indices, numbered
 from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.solve.optimum.candidates import (
     CandidateSite,
@@ -94,7 +94,7 @@ class AdminClaims:
     """
 
     problem: Problem
-    decided: Mapping[int, Sequence[_Grants | None]] = field(
+    decided: Mapping[DemandIndex, Sequence[_Grants | None]] = field(
         default_factory=dict
     )
     failures: tuple[AllocationError, ...] = ()
@@ -157,7 +157,7 @@ def admin_claims(
     """
     asking = {
         number: demand
-        for number, demand in enumerate(problem.demands)
+        for number, demand in numbered(problem.demands)
         if any(map(_is_for_admin, demand.claims)) and not demand.is_defective
     }
     if not asking:
@@ -176,9 +176,9 @@ def admin_claims(
     probe_problem = replace(problem, demands=tuple(probes.values()))
     probed = survey(probe_problem, strict_cel=strict_cel, stop=stop)
     grants: dict[Hashable, _Grants | None] = {}
-    for number, key in enumerate(probes):
+    for number, key in zip(indices(probe_problem.demands), probes, strict=True):
         grants[key] = _grants(probed.sites.get(number, ()))
-    decided: dict[int, list[_Grants | None]] = {}
+    decided: dict[DemandIndex, list[_Grants | None]] = {}
     demands = list(problem.demands)
     for number, demand in asking.items():
         decided[number] = [
@@ -301,13 +301,13 @@ class Division:
 
     counted: tuple[Counted, ...]
     packed: tuple[PackingInstance, ...]
-    per_device: tuple[int, ...]
+    per_device: tuple[DemandIndex, ...]
     failures: tuple[AllocationError, ...]
 
 
 def divide(
     problem: Problem,
-    survey: Callable[[Sequence[int]], CandidateSurvey],
+    survey: Callable[[Sequence[DemandIndex]], CandidateSurvey],
     options: Options | None = None,
     stop: Stop | None = None,
 ) -> Division:
@@ -389,8 +389,8 @@ def divide(
     )
 
 
-def _members(classes: Iterable[DemandClass]) -> list[int]:
-    members: list[int] = []
+def _members(classes: Iterable[DemandClass]) -> list[DemandIndex]:
+    members: list[DemandIndex] = []
     for demand_class in classes:
         members += demand_class.members
     return members

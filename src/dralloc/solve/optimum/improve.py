@@ -33,7 +33,7 @@ import numpy as np
 from dralloc.objects.choices import MAX_SEED, Backend, Options
 from dralloc.objects.errors import AllocationError
 from dralloc.problem import NodeIndex, Problem, indices, numbered
-from dralloc.problem.indices import grouped
+from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.inter_pod import OneDomain
 from dralloc.problem.solution import LevelPrices, Placement
 from dralloc.solve.optimum.candidates import CandidateSite, NodeCapabilities
@@ -122,7 +122,7 @@ class NeighbourhoodSelection:
         self,
         incumbent: Incumbent,
         bonds: Bonds,
-        demands: Iterable[int],
+        demands: Iterable[DemandIndex],
         seed: int,
         largest_block: int,
         appraisal: Appraisal | None = None,
@@ -387,14 +387,7 @@ class NeighbourhoodSelection:
         if appraisal is None:
             return self._nodes_in_turn()
         unpaid = [
-            max(
-                0,
-                appraisal.nodes[node]
-                - sum(
-                    appraisal.sizes.get(demand, 0)
-                    for demand in self.incumbent.on_node(node)
-                ),
-            )
+            appraisal.unpaid(node, self.incumbent.on_node(node))
             for node in self._nodes
         ]
         order = [self._nodes[place] for place in self._drawn(unpaid)]
@@ -710,8 +703,8 @@ class FindSites(Protocol):
     """Works out where the demands of a component could go, if that is not known yet."""
 
     def __call__(
-        self, demands: Sequence[int], stop: Stop
-    ) -> Mapping[int, tuple[CandidateSite, ...]]:
+        self, demands: Sequence[DemandIndex], stop: Stop
+    ) -> Mapping[DemandIndex, tuple[CandidateSite, ...]]:
         """Raises `Stopped` if there is no time for it, or if there are too many candidates for a model."""
 
 

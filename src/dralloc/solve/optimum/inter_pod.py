@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 
-from dralloc.problem.indices import grouped
+from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.inter_pod import (
     Affinity,
     AntiAffinity,
@@ -66,7 +66,7 @@ def spread_in_turn(model: Model) -> None:
         for demand, role in roles.items()
         if not role.runs
     }
-    class_of: dict[int, int] = {}
+    class_of: dict[DemandIndex, int] = {}
     for number, members in enumerate(
         equal_demands(model, model.variables.stop)
     ):
@@ -80,16 +80,16 @@ def spread_in_turn(model: Model) -> None:
         )
 
 
-def _roles(model: Model) -> Mapping[InterPodRule, dict[int, Role]]:
+def _roles(model: Model) -> Mapping[InterPodRule, dict[DemandIndex, Role]]:
     """By rule, who has a role in it."""
-    roles: dict[InterPodRule, dict[int, Role]] = defaultdict(dict)
+    roles: dict[InterPodRule, dict[DemandIndex, Role]] = defaultdict(dict)
     for demand in model.variables.miss:
         for role in model.problem.demands[demand].roles:
             roles[role.rule][demand] = role
     return roles
 
 
-_Members = Mapping[str, list[tuple[int, Literal]]]
+_Members = Mapping[str, list[tuple[DemandIndex, Literal]]]
 """By domain: demands, each with the literal that it is on a node there (one for each node)."""
 
 
@@ -100,7 +100,7 @@ def _literals(members: _Members, domain: str) -> list[Literal]:
 class _Among:
     """The demands with a role in a rule, by the domains in which they are."""
 
-    def __init__(self, model: Model, roles: Mapping[int, Role]) -> None:
+    def __init__(self, model: Model, roles: Mapping[DemandIndex, Role]) -> None:
         self.cp = model.cp
         self.turn = model.turn
         self.roles = roles
@@ -115,7 +115,9 @@ class _Among:
         self, domains: Domains, matches: Callable[[Role], bool]
     ) -> _Members:
         """By domain: the demands whose role matches, each with being on a node there."""
-        members: dict[str, list[tuple[int, Literal]]] = defaultdict(list)
+        members: dict[str, list[tuple[DemandIndex, Literal]]] = defaultdict(
+            list
+        )
         for demand, node, on in self._on:
             domain = domains.get(self._names[node])
             if domain is not None and matches(self.roles[demand]):
@@ -141,8 +143,8 @@ class _Among:
                 yield on
 
     def anywhere_in(
-        self, topologies: Iterable[Domains], demands: Iterable[int]
-    ) -> Mapping[int, Literal]:
+        self, topologies: Iterable[Domains], demands: Iterable[DemandIndex]
+    ) -> Mapping[DemandIndex, Literal]:
         """Whether each of some demands is in any domain: nobody sees it elsewhere."""
         labelled = {name for domains in topologies for name in domains}
         in_domains = grouped(
@@ -273,7 +275,10 @@ class _SpreadInTurn:
     """
 
     def __init__(
-        self, among: _Among, rule: InterPodRule, class_of: Mapping[int, int]
+        self,
+        among: _Among,
+        rule: InterPodRule,
+        class_of: Mapping[DemandIndex, int],
     ) -> None:
         assert isinstance(rule, Spread)
         self._among = among
@@ -281,11 +286,11 @@ class _SpreadInTurn:
         self._class_of = class_of
         self._counting = among.by_domain(rule.domains, lambda role: role.counts)
         # By pair of demands, the smaller number first.
-        self._is_before: dict[tuple[int, int], Literal] = {}
+        self._is_before: dict[tuple[DemandIndex, DemandIndex], Literal] = {}
 
     def add(self, stop: Stop) -> None:
         """Add the rows of all who carry the rule."""
-        homes: dict[int, dict[str, list[Literal]]] = defaultdict(
+        homes: dict[DemandIndex, dict[str, list[Literal]]] = defaultdict(
             lambda: defaultdict(list)
         )
         carrying = self._among.by_domain(
@@ -298,7 +303,7 @@ class _SpreadInTurn:
             self._when_it_comes(demand, home)
 
     def _when_it_comes(
-        self, demand: int, home: Mapping[str, list[Literal]]
+        self, demand: DemandIndex, home: Mapping[str, list[Literal]]
     ) -> None:
         """There are not too many where a demand comes to, above the fewest that count anywhere then."""
         cp, rule = self._among.cp, self._rule
@@ -319,7 +324,9 @@ class _SpreadInTurn:
             count = counts_before[domain] + itself
             cp.add(count <= fewest + rule.max_skew).only_enforce_if(is_home)
 
-    def _count_before(self, domain: str, demand: int) -> cp_model.LinearExpr:
+    def _count_before(
+        self, domain: str, demand: DemandIndex
+    ) -> cp_model.LinearExpr:
         """Return how many count in a domain when a demand comes."""
         cp = self._among.cp
         count = cp_model.LinearExpr.sum([self._rule.counted.get(domain, 0)])
@@ -339,12 +346,14 @@ class _SpreadInTurn:
                 count += is_there
         return count
 
-    def _are_equal(self, first: int, second: int) -> bool:
+    def _are_equal(self, first: DemandIndex, second: DemandIndex) -> bool:
         return first in self._class_of and self._class_of[
             first
         ] == self._class_of.get(second)
 
-    def _before(self, first: int, second: int) -> cp_model.LinearExpr:
+    def _before(
+        self, first: DemandIndex, second: DemandIndex
+    ) -> cp_model.LinearExpr:
         """1 if one of two demands comes before the other, or else 0; no two come at once."""
         if first > second:
             return 1 - self._before(second, first)
@@ -394,9 +403,9 @@ def _affinity(among: _Among, rule: Affinity) -> None:
 def _in_company(
     among: _Among,
     opened: cp_model.IntVar,
-    meant: Iterable[tuple[int, Literal]],
-    carrying: Iterable[tuple[int, Literal]],
-    beginning: Mapping[int, Literal],
+    meant: Iterable[tuple[DemandIndex, Literal]],
+    carrying: Iterable[tuple[DemandIndex, Literal]],
+    beginning: Mapping[DemandIndex, Literal],
 ) -> None:
     """Somebody who is meant is the first in the domain and opens it, and who carries the terms comes later."""
     cp, turn = among.cp, among.turn

@@ -42,7 +42,7 @@ from dralloc.problem import (
     NodeIndex,
     Problem,
 )
-from dralloc.problem.indices import grouped
+from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.solution import Grant, Placement
 from dralloc.solve.optimum.candidates import CandidateSite, ServingChoice
 from dralloc.solve.optimum.rows import Literal, Term
@@ -97,7 +97,9 @@ def binding_constraints(
 
 
 def interchangeable_devices(
-    problem: Problem, sites: Mapping[int, Sequence[CandidateSite]], stop: Stop
+    problem: Problem,
+    sites: Mapping[DemandIndex, Sequence[CandidateSite]],
+    stop: Stop,
 ) -> list[InterchangeableDevices]:
     """Group devices by the choices that they are candidates for, among choices that every candidate serves equally.
 
@@ -128,7 +130,7 @@ def interchangeable_devices(
 
 
 def _every_choice(
-    sites: Mapping[int, Sequence[CandidateSite]],
+    sites: Mapping[DemandIndex, Sequence[CandidateSite]],
 ) -> Iterator[tuple[int, CandidateSite, ServingChoice]]:
     """Every choice with its demand and site, in order: the numbers of a group's users count them."""
     for demand, demand_sites in sites.items():
@@ -138,7 +140,9 @@ def _every_choice(
 
 
 def _told_apart(
-    problem: Problem, sites: Mapping[int, Sequence[CandidateSite]], stop: Stop
+    problem: Problem,
+    sites: Mapping[DemandIndex, Sequence[CandidateSite]],
+    stop: Stop,
 ) -> set[tuple[int, int, int, int]]:
     """The (demand, claim, request, alternative) whose devices matter to the rest of their claim."""
     told_apart: set[tuple[int, int, int, int]] = set()
@@ -210,7 +214,7 @@ class Serving:
     claim is granted with the demand on the node.
     """
 
-    demand: int
+    demand: DemandIndex
     node: NodeIndex
     choice: ServingChoice
     gate: Literal
@@ -256,16 +260,18 @@ class Variables:
     """
 
     stop: Stop
-    miss: dict[int, Literal] = field(default_factory=dict)
-    on: dict[tuple[int, NodeIndex], Literal] = field(default_factory=dict)
+    miss: dict[DemandIndex, Literal] = field(default_factory=dict)
+    on: dict[tuple[DemandIndex, NodeIndex], Literal] = field(
+        default_factory=dict
+    )
     servings: dict[tuple[int, int], tuple[tuple[Serving, ...], ...]] = field(
         default_factory=dict
     )
     device_groups: list[DeviceGroup] = field(default_factory=list)
-    homes: dict[tuple[int, int, NodeIndex], Literal] = field(
+    homes: dict[tuple[DemandIndex, int, NodeIndex], Literal] = field(
         default_factory=dict
     )
-    shared: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    shared: dict[DemandIndex, tuple[int, ...]] = field(default_factory=dict)
     opened: dict[int, Literal] = field(default_factory=dict)
     in_force: dict[DeviceIndex, Literal] = field(default_factory=dict)
     consumed: dict[tuple[DeviceIndex, int], Literal] = field(
@@ -278,7 +284,7 @@ class Variables:
             for servings in requests:
                 yield from servings
 
-    def servings_by_claim(self) -> dict[tuple[int, int], list[Serving]]:
+    def servings_by_claim(self) -> dict[tuple[DemandIndex, int], list[Serving]]:
         """The servings of each claim, by demand and index of the claim in it."""
         return grouped(
             ((serving.demand, serving.choice.claim), serving)
@@ -296,7 +302,7 @@ class Variables:
 def create_variables(
     model: cp_model.CpModel,
     problem: Problem,
-    sites: Mapping[int, tuple[CandidateSite, ...]],
+    sites: Mapping[DemandIndex, tuple[CandidateSite, ...]],
     stop: Stop,
     *,
     named: bool = False,
@@ -313,7 +319,7 @@ class _Creator:
         self,
         model: cp_model.CpModel,
         problem: Problem,
-        sites: Mapping[int, tuple[CandidateSite, ...]],
+        sites: Mapping[DemandIndex, tuple[CandidateSite, ...]],
         stop: Stop,
         device_groups: Sequence[InterchangeableDevices],
     ) -> None:
@@ -348,7 +354,9 @@ class _Creator:
             " ".join(map(str, parts)) if self.named else ""
         )
 
-    def _demand(self, demand: int, sites: Sequence[CandidateSite]) -> None:
+    def _demand(
+        self, demand: DemandIndex, sites: Sequence[CandidateSite]
+    ) -> None:
         key = self.problem.demands[demand].key
         self.variables.miss[demand] = self._boolean("miss", demand, key)
         if sites[0].shared:
@@ -383,7 +391,7 @@ class _Creator:
 
     def _serving(
         self,
-        demand: int,
+        demand: DemandIndex,
         node: NodeIndex,
         choice: ServingChoice,
         gate: Literal,
@@ -465,7 +473,7 @@ class Model:
     """
 
     problem: Problem
-    sites: Mapping[int, tuple[CandidateSite, ...]]
+    sites: Mapping[DemandIndex, tuple[CandidateSite, ...]]
     cp: cp_model.CpModel
     variables: Variables
     turns: dict[Hashable, cp_model.IntVar] = field(default_factory=dict)
@@ -649,7 +657,7 @@ def _devices(serving: Serving, placement: Placement | None) -> set[DeviceIndex]:
 # can only get the same devices at the same charge, stand in for each other.
 
 
-def equal_demands(model: Model, stop: Stop) -> list[tuple[int, ...]]:
+def equal_demands(model: Model, stop: Stop) -> list[tuple[DemandIndex, ...]]:
     """Classes of two or more demands that can stand in for each other: same weight, candidates and constraints."""
     problem = model.problem
     classes = grouped(
@@ -661,7 +669,7 @@ def equal_demands(model: Model, stop: Stop) -> list[tuple[int, ...]]:
 
 
 def _key(
-    problem: Problem, demand: int, sites: tuple[CandidateSite, ...]
+    problem: Problem, demand: DemandIndex, sites: tuple[CandidateSite, ...]
 ) -> Hashable:
     claims = problem.demands[demand].claims
     constraints: list[Hashable] = []
@@ -716,7 +724,7 @@ def equal_demands_in_order(model: Model) -> None:
 
 
 def in_order(
-    classes: Iterable[tuple[int, ...]], placements: Iterable[Placement]
+    classes: Iterable[tuple[DemandIndex, ...]], placements: Iterable[Placement]
 ) -> list[Placement]:
     """The same answer with equal demands renamed, so that the earlier ones are those that are placed."""
     placed = {placement.demand: placement for placement in placements}

@@ -38,7 +38,7 @@ from dralloc.objects.errors import AllocationError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.user_rules import Budget
 from dralloc.problem import Charge, Demand, DeviceIndex, NodeIndex, Problem
-from dralloc.problem.indices import grouped
+from dralloc.problem.indices import DemandIndex, grouped, indices, numbered
 from dralloc.problem.inter_pod import InterPodRule
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.solution import Placement, charged_grants, spent
@@ -84,9 +84,11 @@ class Incumbent:
         self, problem: Problem, placements: Iterable[Placement]
     ) -> None:
         self.problem = problem
-        self.placements: dict[int, Placement] = {}
+        self.placements: dict[DemandIndex, Placement] = {}
         self.ledger = Ledger(problem)
-        self._on_node: list[dict[int, None]] = [{} for _ in problem.nodes]
+        self._on_node: list[dict[DemandIndex, None]] = [
+            {} for _ in problem.nodes
+        ]
         for placement in placements:
             self.enter(placement)
 
@@ -101,7 +103,7 @@ class Incumbent:
                 share=self.problem.devices[device].shareable,
             )
 
-    def withdraw(self, demand: int) -> Placement:
+    def withdraw(self, demand: DemandIndex) -> Placement:
         """Take out the placement of a demand, and return it."""
         placement = self.placements.pop(demand)
         del self._on_node[placement.node][demand]
@@ -114,7 +116,7 @@ class Incumbent:
         return placement
 
     @contextmanager
-    def without(self, demands: Iterable[int]) -> Iterator[None]:
+    def without(self, demands: Iterable[DemandIndex]) -> Iterator[None]:
         """Inside of the block, these demands are not placed."""
         withdrawn = [
             self.withdraw(demand)
@@ -127,7 +129,7 @@ class Incumbent:
             for placement in withdrawn:
                 self.enter(placement)
 
-    def on_node(self, node: NodeIndex) -> Sequence[int]:
+    def on_node(self, node: NodeIndex) -> Sequence[DemandIndex]:
         """The demands that are placed on a node."""
         return tuple(self._on_node[node])
 
@@ -170,13 +172,13 @@ class Bonds:
     """
 
     def __init__(
-        self, problem: Problem, together: Iterable[Sequence[int]] = ()
+        self, problem: Problem, together: Iterable[Sequence[DemandIndex]] = ()
     ) -> None:
         users = Tally(
             claim.key for demand in problem.demands for claim in demand.claims
         )
         forest: UnionFind[Hashable] = UnionFind()
-        for number, demand in enumerate(problem.demands):
+        for number, demand in numbered(problem.demands):
             shared_claims = [
                 ("claim", claim.key)
                 for claim in demand.claims
@@ -189,23 +191,25 @@ class Bonds:
             forest.union(*(("demand", number) for number in members))
         blocks = grouped(
             (forest["demand", number], number)
-            for number in range(len(problem.demands))
+            for number in indices(problem.demands)
         )
-        self.blocks: Sequence[tuple[int, ...]] = [
+        self.blocks: Sequence[tuple[DemandIndex, ...]] = [
             tuple(block) for block in blocks.values()
         ]
-        self.block_of: Mapping[int, int] = {
+        self.block_of: Mapping[DemandIndex, int] = {
             demand: index
             for index, block in enumerate(self.blocks)
             for demand in block
         }
-        self.with_role: Mapping[InterPodRule, Sequence[int]] = grouped(
+        self.with_role: Mapping[InterPodRule, Sequence[DemandIndex]] = grouped(
             _roles(problem)
         )
         self._problem = problem
         self._allowed: dict[int, frozenset[int]] = {}
 
-    def candidates(self, demand: int, nodes: Set[NodeIndex]) -> Set[NodeIndex]:
+    def candidates(
+        self, demand: DemandIndex, nodes: Set[NodeIndex]
+    ) -> Set[NodeIndex]:
         """Those of the nodes that the demand may go to."""
         allowed = self._problem.demands[demand].nodes
         if allowed is None:
@@ -216,8 +220,8 @@ class Bonds:
         return nodes & self._allowed[id(allowed)]
 
 
-def _roles(problem: Problem) -> Iterator[tuple[InterPodRule, int]]:
-    for number, demand in enumerate(problem.demands):
+def _roles(problem: Problem) -> Iterator[tuple[InterPodRule, DemandIndex]]:
+    for number, demand in numbered(problem.demands):
         for role in demand.roles:
             yield role.rule, number
 
@@ -241,8 +245,8 @@ class Neighbourhood:
     """
 
     excerpt: Excerpt
-    freed: Sequence[int]
-    standing_by: Collection[int]
+    freed: Sequence[DemandIndex]
+    standing_by: Collection[DemandIndex]
     before: tuple[Placement, ...]
     hint: tuple[Placement, ...]
 
@@ -296,7 +300,7 @@ def neighbourhood(
     )
 
     inside = places(kept_nodes)
-    demands_by_number: dict[int, Demand] = {}
+    demands_by_number: dict[DemandIndex, Demand] = {}
     for demand in freed:
         allowed = bonds.candidates(
             demand, {*nodes, *homes.get(bonds.block_of[demand], ())}
@@ -339,8 +343,8 @@ def neighbourhood(
 
 
 def _bystanders(
-    incumbent: Incumbent, bonds: Bonds, freed: Iterable[int]
-) -> list[int]:
+    incumbent: Incumbent, bonds: Bonds, freed: Iterable[DemandIndex]
+) -> list[DemandIndex]:
     """Those that are placed, are not freed, and have a role in a rule in which somebody freed has one."""
     moving = set(freed)
     rules = dict.fromkeys(
@@ -391,7 +395,7 @@ class ExtraRules(Protocol):
     def is_limited(self) -> bool:
         """Whether they limit a sum over all demands."""
 
-    def together(self, problem: Problem) -> Iterable[Sequence[int]]:
+    def together(self, problem: Problem) -> Iterable[Sequence[DemandIndex]]:
         """The demands that have to be decided together."""
 
     def beside(
@@ -439,7 +443,7 @@ class NeighbourhoodTask:
     """
 
     excerpt: Excerpt
-    sites: Mapping[int, tuple[CandidateSite, ...]]
+    sites: Mapping[DemandIndex, tuple[CandidateSite, ...]]
     hint: Sequence[Placement]
     tiers: Sequence[Objective]
     extra: ExtraRules | None

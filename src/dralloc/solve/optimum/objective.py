@@ -25,7 +25,7 @@ from dralloc.objects.choices import Goal
 from dralloc.objects.errors import ModelError
 from dralloc.objects.user_rules import Budget
 from dralloc.problem import NodeIndex, Problem
-from dralloc.problem.indices import grouped
+from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.solution import (
     Placement,
     Tier,
@@ -73,8 +73,10 @@ class DemandSubset:
     """Some demands of a problem: what a cost is counted over. Sites are not known if classes stand for the demands."""
 
     problem: Problem
-    demands: Sequence[int]
-    sites: Mapping[int, tuple[CandidateSite, ...]] = field(default_factory=dict)
+    demands: Sequence[DemandIndex]
+    sites: Mapping[DemandIndex, tuple[CandidateSite, ...]] = field(
+        default_factory=dict
+    )
 
     def weight(self, tier: WeightTier) -> int:
         """Return what placing all of the demands is worth in a tier of the weight."""
@@ -233,7 +235,7 @@ def _least_rank_of(
 
 def _placed_anyway(
     subset: DemandSubset, placements: Sequence[Placement]
-) -> Collection[int]:
+) -> Collection[DemandIndex]:
     """The demands that any answer places that is worth as much as the given one.
 
     If that places all whose weight counts, no other answer can do without one of them. A demand of no weight may be

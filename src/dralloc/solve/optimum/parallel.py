@@ -40,7 +40,7 @@ from dralloc.problem import (
     Usage,
     numbered,
 )
-from dralloc.problem.indices import grouped
+from dralloc.problem.indices import DemandIndex, grouped, indices
 from dralloc.problem.problem import EligibilityTable, renumbered
 from dralloc.problem.solution import Placement
 from dralloc.problem.subproblem import Subproblem, cut, places, with_versions
@@ -71,7 +71,7 @@ class Excerpts:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
 
-    def of_demands(self, demands: Sequence[int]) -> Excerpt:
+    def of_demands(self, demands: Sequence[DemandIndex]) -> Excerpt:
         """Only demands, for a component that has all else in counts."""
         problem = replace(
             self.problem,
@@ -84,8 +84,8 @@ class Excerpts:
         return Excerpt(problem, demands)
 
     def of_sites(
-        self, sites: Mapping[int, Sequence[CandidateSite]]
-    ) -> tuple[Excerpt, dict[int, tuple[CandidateSite, ...]]]:
+        self, sites: Mapping[DemandIndex, Sequence[CandidateSite]]
+    ) -> tuple[Excerpt, dict[DemandIndex, tuple[CandidateSite, ...]]]:
         """Demands with all that their sites touch; and the sites in its numbers, which say what allocations take."""
         full = self.problem
         all_sites = list(chain.from_iterable(sites.values()))
@@ -125,7 +125,9 @@ class Excerpts:
             problem = replace(problem, nodes=nodes)
         inside = {
             number: tuple(map(renumbering.site, demand_sites))
-            for number, demand_sites in enumerate(sites.values())
+            for number, demand_sites in zip(
+                indices(problem.demands), sites.values(), strict=True
+            )
         }
         return Excerpt(problem, list(sites), part.nodes, part.devices), inside
 
@@ -284,14 +286,12 @@ def _sent(
     subset, tiers = component.subset, component.tiers
     if isinstance(component, Component):
         excerpt, sites = excerpts.of_sites(subset.sites)
-        inside = DemandSubset(
-            excerpt.problem, range(len(excerpt.demands)), sites
-        )
+        inside = DemandSubset(excerpt.problem, indices(excerpt.demands), sites)
         return excerpt, Component(
             inside, tiers, excerpt.inward(component.placements)
         )
     excerpt = excerpts.of_demands(subset.demands)
-    inside = DemandSubset(excerpt.problem, range(len(excerpt.demands)))
+    inside = DemandSubset(excerpt.problem, indices(excerpt.demands))
     hint = excerpt.inward(component.placements)
     if isinstance(component, CountedComponent):
         classes = _inside(excerpt, component.counted.classes)

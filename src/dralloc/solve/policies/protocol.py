@@ -23,10 +23,12 @@ from dralloc.problem import (
     Charge,
     Claim,
     Demand,
+    DemandIndex,
     Device,
     NodeIndex,
     Problem,
     SlotIndex,
+    indices,
     numbered,
 )
 from dralloc.problem.ledger import Ledger
@@ -81,7 +83,7 @@ class WaitingPod:
     default/any 0 1
     """
 
-    number: int
+    number: DemandIndex
     key: ClaimKey
     claims: tuple[ClaimKey, ...]
     priority: int
@@ -89,7 +91,7 @@ class WaitingPod:
     devices: int
 
     @classmethod
-    def of(cls, number: int, demand: Demand) -> WaitingPod:
+    def of(cls, number: DemandIndex, demand: Demand) -> WaitingPod:
         """The pod that a demand of a problem stands for."""
         real = tuple(claim for claim in demand.claims if not claim.is_synthetic)
         keys = tuple(claim.key for claim in real)
@@ -303,7 +305,7 @@ class AskingRun(PlainRun):
                 self._sharing[group].append(number)
         self._pods: dict[int, list[ClaimKey]] = defaultdict(list)
 
-    def place(self, number: int) -> None:
+    def place(self, number: DemandIndex) -> None:
         """Place a demand on the node that the policy chooses, or note why it has none."""
         demand = self._demand(number)
         claims = self._open_claims(demand)
@@ -333,7 +335,7 @@ class AskingRun(PlainRun):
         self._settle(number, chosen, claims, granted)
 
     def _choice(
-        self, number: int, offers: Sequence[OfferedNode]
+        self, number: DemandIndex, offers: Sequence[OfferedNode]
     ) -> NodeIndex | None:
         """The node that the policy chooses; None if it wants none of them."""
         pod = WaitingPod.of(number, self._problem.demands[number])
@@ -393,7 +395,7 @@ class AskingRun(PlainRun):
 
     def _settle(
         self,
-        number: int,
+        number: DemandIndex,
         node: NodeIndex,
         claims: Sequence[Claim],
         grants: Found,
@@ -424,7 +426,7 @@ class AskingRun(PlainRun):
             self._changes[node] += 1
 
 
-def order_of(problem: Problem, policy: Policy) -> Sequence[int]:
+def order_of(problem: Problem, policy: Policy) -> Sequence[DemandIndex]:
     """Return the demands in the order of a policy; without an order of its own, by priority and age.
 
     Raises
@@ -432,12 +434,12 @@ def order_of(problem: Problem, policy: Policy) -> Sequence[int]:
     DrallocError
         The policy leaves out pods, or names one twice.
     """
-    numbers = range(len(problem.demands))
+    numbers = indices(problem.demands)
     if not isinstance(policy, OrderedPolicy):
         return numbers
     pods = [
         WaitingPod.of(number, demand)
-        for number, demand in enumerate(problem.demands)
+        for number, demand in numbered(problem.demands)
     ]
     ordered = [pod.number for pod in policy.order(pods)]
     if sorted(ordered) != list(numbers):

@@ -30,6 +30,7 @@ from dralloc.problem import (
     Charge,
     Claim,
     Demand,
+    DemandIndex,
     DeviceIndex,
     NodeIndex,
     Problem,
@@ -446,7 +447,7 @@ class ScoredRun(QuickRun):
         self._score = self._scoring(context)
         self._queues: dict[Hashable, ScoreQueue] = {}
 
-    def place(self, number: int) -> None:
+    def place(self, number: DemandIndex) -> None:
         """Place a demand on the best node that can hold it, or note the last error met."""
         demand = self._demand(number)
         claims = self._open_claims(demand)
@@ -467,7 +468,7 @@ class ScoredRun(QuickRun):
 
     def _place_by_score(
         self,
-        number: int,
+        number: DemandIndex,
         claims: Sequence[Claim],
         claim_class: ClaimClass,
         nodes: Iterable[NodeIndex],
@@ -496,7 +497,7 @@ class ScoredRun(QuickRun):
     def _place_by(
         self,
         queue: ScoreQueue,
-        number: int,
+        number: DemandIndex,
         claims: Sequence[Claim],
         claim_class: ClaimClass,
         allowed: Container[int] | None,
@@ -554,7 +555,7 @@ class ScoredRun(QuickRun):
 
     def _settle(
         self,
-        number: int,
+        number: DemandIndex,
         node: NodeIndex,
         claims: Sequence[Claim],
         grants: Found,
@@ -574,20 +575,20 @@ def _devices(grants: Sequence[Sequence[Grant]]) -> list[DeviceIndex]:
 # ----------------------------------------------------------------------------
 # The table: the policies by name, and in which order they take demands.
 
-Order = Callable[[Problem], Sequence[int]]
+Order = Callable[[Problem], Sequence[DemandIndex]]
 """Puts the demands of a problem, by index, in order."""
 
 
-def as_given(problem: Problem) -> Sequence[int]:
+def as_given(problem: Problem) -> Sequence[DemandIndex]:
     """As the scheduler takes pods: by priority, then by age."""
-    return range(len(problem.demands))
+    return indices(problem.demands)
 
 
-def _largest_first(problem: Problem) -> Sequence[int]:
+def _largest_first(problem: Problem) -> Sequence[DemandIndex]:
     """By priority; of equal priority the largest first, of equal size those that may go to fewer nodes."""
     sizes = Sizes(problem)
 
-    def key(number: int) -> tuple[int, int, int]:
+    def key(number: DemandIndex) -> tuple[int, int, int]:
         demand = problem.demands[number]
         return (
             -demand.priority,
@@ -598,11 +599,11 @@ def _largest_first(problem: Problem) -> Sequence[int]:
     return sorted(as_given(problem), key=key)
 
 
-def _densest_first(problem: Problem) -> Sequence[int]:
+def _densest_first(problem: Problem) -> Sequence[DemandIndex]:
     """The most weight per size first: the greedy order for the knapsack problem (Dantzig 1957)."""
     sizes = Sizes(problem)
 
-    def density(number: int) -> Fraction:
+    def density(number: DemandIndex) -> Fraction:
         demand = problem.demands[number]
         return Fraction(demand.weight * PARTS, sizes.of(demand))
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Demand, NodeIndex, Problem, quorum_of
-from dralloc.problem.indices import grouped
+from dralloc.problem.indices import DemandIndex, grouped, numbered
 from dralloc.problem.inter_pod import InterPodRule, OneDomain
 from dralloc.problem.solution import Placement
 from dralloc.solve.recreate.devices import (
@@ -44,7 +44,7 @@ class MovableUnit:
         That all are in one domain; None if they may stand anywhere.
     """
 
-    members: tuple[int, ...]
+    members: tuple[DemandIndex, ...]
     quorum: int = 1
     rule: OneDomain | None = None
 
@@ -70,7 +70,7 @@ def movable_units(problem: Problem) -> list[MovableUnit]:
     with_budget = {budget.namespace for budget in problem.budgets}
     together = grouped(
         (demand.placed_with or number, number)
-        for number, demand in enumerate(problem.demands)
+        for number, demand in numbered(problem.demands)
     )
     units: list[MovableUnit] = []
     for members in together.values():
@@ -158,8 +158,8 @@ class WorkingAnswer:
         self._random = random
         search = DeviceSearch(problem)
         self._devices = NodeDevices(problem, search, random)
-        self.unit_of: dict[int, MovableUnit] = {}
-        self._class_of: dict[int, DeviceWish] = {}
+        self.unit_of: dict[DemandIndex, MovableUnit] = {}
+        self._class_of: dict[DemandIndex, DeviceWish] = {}
         for unit in movable_units(problem):
             self._learn(unit)
         self._gather_allowed()
@@ -175,7 +175,9 @@ class WorkingAnswer:
         # knows what is left: rooms then ask for nothing.
         asking = () if search.charges_nodes else tuple(self.unit_of)
         self._rooms = NodeRooms(problem, base, asking, node_devices)
-        self._on_node: list[dict[int, None]] = [{} for _ in problem.nodes]
+        self._on_node: list[dict[DemandIndex, None]] = [
+            {} for _ in problem.nodes
+        ]
         for placement in moving:
             way = self._devices.way(
                 self._class_of[placement.demand],
@@ -186,7 +188,7 @@ class WorkingAnswer:
 
     def _learn(self, unit: MovableUnit) -> None:
         """Note what the demands of a unit ask for, unless first fit knows no class of such claims."""
-        class_of: dict[int, DeviceWish] = {}
+        class_of: dict[DemandIndex, DeviceWish] = {}
         for member in unit.members:
             claims = self._problem.demands[member].claims
             wish = self._devices.class_of(claims)
@@ -199,7 +201,7 @@ class WorkingAnswer:
     def _gather_allowed(self) -> None:
         """Note the nodes that demands may go to; None stands for all."""
         known: dict[int, frozenset[NodeIndex]] = {}
-        self._allowed: dict[int, frozenset[NodeIndex] | None] = {}
+        self._allowed: dict[DemandIndex, frozenset[NodeIndex] | None] = {}
         for number in self.unit_of:
             nodes = self._problem.demands[number].nodes
             if nodes is None:
@@ -229,11 +231,11 @@ class WorkingAnswer:
 
     # Questions.
 
-    def __contains__(self, demand: int) -> bool:
+    def __contains__(self, demand: DemandIndex) -> bool:
         """Whether a demand that may leave is placed."""
         return demand in self._devices.sites
 
-    def on_node(self, node: NodeIndex) -> Sequence[int]:
+    def on_node(self, node: NodeIndex) -> Sequence[DemandIndex]:
         """Return the demands on a node that may leave it."""
         return tuple(self._on_node[node])
 
@@ -245,7 +247,7 @@ class WorkingAnswer:
             [*self._staying, *moving], key=lambda placement: placement.demand
         )
 
-    def may_fit(self, number: int, node: NodeIndex) -> bool:
+    def may_fit(self, number: DemandIndex, node: NodeIndex) -> bool:
         """Return whether a demand may fit on a node, as far as that is known without a search."""
         wish, allowed = self._class_of[number], self._allowed[number]
         rooms, guards = self._rooms, self._rooms.guards
@@ -314,7 +316,7 @@ class WorkingAnswer:
 
     def enter(
         self, unit: MovableUnit, nodes: Sequence[NodeIndex], *, elsewhere: bool
-    ) -> list[int]:
+    ) -> list[DemandIndex]:
         """Place a unit on these nodes.
 
         Parameters
@@ -324,7 +326,7 @@ class WorkingAnswer:
 
         Returns
         -------
-        list of int
+        list of DemandIndex
             Who is placed: nobody, or at least as many as the unit's quorum.
         """
         may_miss = len(unit.members) - unit.quorum
@@ -332,7 +334,7 @@ class WorkingAnswer:
             chosen = nodes
             if inside is not None:
                 chosen = [node for node in nodes if node in inside]
-            entered: list[int] = []
+            entered: list[DemandIndex] = []
             for tried, member in enumerate(unit.members, 1):
                 fits = self._place_on(member, chosen)
                 if not fits and elsewhere:
@@ -363,7 +365,7 @@ class WorkingAnswer:
         return [*near, *far][:_DOMAINS_TRIED]
 
     def _roomy_nodes(
-        self, number: int, inside: Collection[NodeIndex] | None
+        self, number: DemandIndex, inside: Collection[NodeIndex] | None
     ) -> list[NodeIndex]:
         """Return some nodes where a demand may fit, about those first that have least left of CPU and memory."""
         hopeful, draw = self._class_of[number].hopeful, self._random.random
@@ -385,7 +387,9 @@ class WorkingAnswer:
                     break
         return roomy
 
-    def _place_on(self, number: int, nodes: Iterable[NodeIndex]) -> bool:
+    def _place_on(
+        self, number: DemandIndex, nodes: Iterable[NodeIndex]
+    ) -> bool:
         """Place a demand on the first of some nodes where it fits; False if that is none of them."""
         claims = self._problem.demands[number].claims
         for node in nodes:
@@ -396,14 +400,14 @@ class WorkingAnswer:
                     return True
         return False
 
-    def leave(self, number: int) -> Site:
+    def leave(self, number: DemandIndex) -> Site:
         """Take a demand out of the answer, and return where it was."""
         site = self._devices.give_back(number)
         self._rooms.give_back(number, site.node)
         del self._on_node[site.node][number]
         return site
 
-    def restore(self, number: int, site: Site) -> None:
+    def restore(self, number: DemandIndex, site: Site) -> None:
         """Place a demand at a site, which must be free."""
         self._devices.take(number, site)
         self._rooms.take(number, site.node)

@@ -10,7 +10,7 @@ from random import Random
 from typing import Final
 
 from dralloc.problem import NodeIndex, Problem
-from dralloc.problem.indices import grouped
+from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.solution import Placement
 from dralloc.solve.policies.table import PARTS, Sizes
 from dralloc.solve.recreate.answer import MovableUnit, WorkingAnswer
@@ -48,8 +48,8 @@ stand, small ones wait, which find room more easily. A little less is allowed, s
 class _Change:
     """Who left, from where, and who is placed instead."""
 
-    departures: Sequence[tuple[int, Site]]
-    entered: Sequence[int]
+    departures: Sequence[tuple[DemandIndex, Site]]
+    entered: Sequence[DemandIndex]
 
 
 @dataclass(slots=True, eq=False)
@@ -143,7 +143,7 @@ class ChangeSearch:
         for unit in self._units(entered):
             self._waiting.discard(unit)
 
-    def _units(self, demands: Iterable[int]) -> list[MovableUnit]:
+    def _units(self, demands: Iterable[DemandIndex]) -> list[MovableUnit]:
         """Return the units of demands, each once."""
         return list(
             dict.fromkeys([self.answer.unit_of[demand] for demand in demands])
@@ -180,7 +180,7 @@ class ChangeSearch:
         size = self._random.randint(min(1, most), most)
         return self._random.sample(nodes, size)
 
-    def _some_on(self, node: NodeIndex) -> Sequence[int]:
+    def _some_on(self, node: NodeIndex) -> Sequence[DemandIndex]:
         """Draw some of those who stand on a node."""
         occupants = self.answer.on_node(node)
         size = self._random.randint(1, _MOST_LEAVING)
@@ -194,9 +194,9 @@ class ChangeSearch:
         self,
         nodes: Sequence[NodeIndex],
         leaving: Sequence[MovableUnit],
-        departures: Sequence[tuple[int, Site]],
+        departures: Sequence[tuple[DemandIndex, Site]],
         gang: MovableUnit | None,
-    ) -> list[int]:
+    ) -> list[DemandIndex]:
         """Let units in: those who left, wherever they fit, and those who wait, where there is room now.
 
         Parameters
@@ -220,7 +220,7 @@ class ChangeSearch:
             order.insert(0, gang)
         needed = self._worth([demand for demand, _ in departures])
         possible = sum(self._worth(unit.members) for unit in order)
-        entered: list[int] = []
+        entered: list[DemandIndex] = []
         for unit in order:
             elsewhere = unit in returning or not unit.is_single
             members = self.answer.enter(unit, nodes, elsewhere=elsewhere)
@@ -251,7 +251,7 @@ class ChangeSearch:
 
     # Which answer to keep.
 
-    def _worth(self, demands: Iterable[int]) -> int:
+    def _worth(self, demands: Iterable[DemandIndex]) -> int:
         return sum(self._weights[demand] for demand in demands)
 
     def _is_worse(self, change: _Change) -> bool:
@@ -262,7 +262,7 @@ class ChangeSearch:
         size, size_before = self._size(change.entered), self._size(before)
         return size < (1 - _LARGEST_LOSS) * size_before
 
-    def _size(self, demands: Iterable[int]) -> int:
+    def _size(self, demands: Iterable[DemandIndex]) -> int:
         return sum(self._sizes[demand] for demand in demands)
 
     def _undo(self, change: _Change) -> None:

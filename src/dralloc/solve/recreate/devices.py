@@ -29,7 +29,7 @@ from dralloc.problem import (
     Scalar,
     numbered,
 )
-from dralloc.problem.indices import grouped
+from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.requests import Alternative
 from dralloc.problem.solution import (
@@ -95,7 +95,7 @@ class DeviceSearch(QuickRun):
                     if device not in listed.failing
                 )
 
-    def node_of(self, demand: int) -> NodeIndex | None:
+    def node_of(self, demand: DemandIndex) -> NodeIndex | None:
         """Return where a demand was admitted; None if it was not."""
         placement = self._admitted.get(demand)
         return None if placement is None else placement.node
@@ -106,7 +106,7 @@ class DeviceSearch(QuickRun):
         self.placements.pop()
         self._admitted[placement.demand] = placement
 
-    def withdraw(self, demand: int) -> None:
+    def withdraw(self, demand: DemandIndex) -> None:
         """Give back what a demand has, if it was admitted."""
         placement = self._admitted.pop(demand, None)
         if placement is not None:
@@ -309,8 +309,8 @@ class NodeDevices:
         self._shares: Tally[int] = Tally()
         self.cell_of = _cell_numbers(problem, search)
         self.cells = [Cell() for _ in range(max(self.cell_of, default=-1) + 1)]
-        self._moved: list[dict[int, None]] = [{} for _ in self.cells]
-        self.sites: dict[int, Site] = {}
+        self._moved: list[dict[DemandIndex, None]] = [{} for _ in self.cells]
+        self.sites: dict[DemandIndex, Site] = {}
 
     def begin(self, staying: Sequence[Placement]) -> Ledger:
         """Enter those who stay, and return the ledger with them."""
@@ -365,7 +365,7 @@ class NodeDevices:
 
     # What is left.
 
-    def take(self, demand: int, site: Site) -> None:
+    def take(self, demand: DemandIndex, site: Site) -> None:
         """Place a demand at a site, which must be free."""
         way, cell = site.way, self.cell_of[site.node]
         self.cells[cell].free -= self._need(way)
@@ -374,7 +374,7 @@ class NodeDevices:
         self._moved[cell][demand] = None
         self.sites[demand] = site
 
-    def give_back(self, demand: int) -> Site:
+    def give_back(self, demand: DemandIndex) -> Site:
         """Take a demand away, and return where it was."""
         site = self.sites.pop(demand)
         way, cell = site.way, self.cell_of[site.node]
@@ -392,7 +392,7 @@ class NodeDevices:
                 need += opening
         return need
 
-    def placement(self, demand: int) -> Placement:
+    def placement(self, demand: DemandIndex) -> Placement:
         """Return the placement of a demand that has a site."""
         site = self.sites[demand]
         return Placement(demand, site.node, site.way.grants)

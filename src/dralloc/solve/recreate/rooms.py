@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from statistics import mean
 
-from dralloc.problem import AlternativeIndex, DeviceIndex, NodeIndex, Problem
+from dralloc.problem import (
+    AlternativeIndex,
+    DemandIndex,
+    DeviceIndex,
+    NodeIndex,
+    Problem,
+)
 from dralloc.problem.ledger import Ledger
 from dralloc.solve.recreate.cells import Cell, PackedRow, packed
 
@@ -43,7 +49,7 @@ class NodeRooms:
         self,
         problem: Problem,
         base: Ledger,
-        demands: Collection[int],
+        demands: Collection[DemandIndex],
         device_of: list[DeviceIndex | None],
     ) -> None:
         self._problem = problem
@@ -86,18 +92,18 @@ class NodeRooms:
         """Return by demand what it takes of a node, packed."""
         return self._asked_of[node]
 
-    def take(self, demand: int, node: NodeIndex) -> None:
+    def take(self, demand: DemandIndex, node: NodeIndex) -> None:
         """Let a demand take what it needs, which must be there."""
         self.room[node] -= self._asked_of[node][demand]
         self.spaciousness[node] -= self.bulk[demand]
 
-    def give_back(self, demand: int, node: NodeIndex) -> None:
+    def give_back(self, demand: DemandIndex, node: NodeIndex) -> None:
         """Give back what a demand took."""
         self.room[node] += self._asked_of[node][demand]
         self.spaciousness[node] += self.bulk[demand]
 
     def _asked(
-        self, node_device: DeviceIndex | None, demands: Collection[int]
+        self, node_device: DeviceIndex | None, demands: Collection[DemandIndex]
     ) -> list[int]:
         """Return by demand what it takes of nodes for which such a device stands."""
         asked = [0] * len(self._problem.demands)

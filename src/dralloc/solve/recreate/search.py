@@ -33,7 +33,7 @@ from dralloc.problem import (
     indices,
     numbered,
 )
-from dralloc.problem.indices import grouped
+from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.node_claims import resource_of
 from dralloc.problem.problem import (
@@ -80,7 +80,7 @@ def starts(problem: Problem) -> Iterator[tuple[Placement, ...]]:
     for resource in (*resources, None):
 
         def key(
-            demand: int, resource: Hashable = resource
+            demand: DemandIndex, resource: Hashable = resource
         ) -> tuple[int, int, int]:
             candidate = problem.demands[demand]
             return (
@@ -89,7 +89,7 @@ def starts(problem: Problem) -> Iterator[tuple[Placement, ...]]:
                 _amount(sizes, amounts_by_demand[demand], resource),
             )
 
-        order = sorted(range(len(problem.demands)), key=key)
+        order = sorted(indices(problem.demands), key=key)
         yield place_all(QuickRun(problem), problem, order, {}).placements
 
 
@@ -330,8 +330,10 @@ class _Rounds:
         ]
 
     def _members(
-        self, homes: Mapping[int, Placement], parts: Sequence[Sequence[int]]
-    ) -> list[list[int]]:
+        self,
+        homes: Mapping[DemandIndex, Placement],
+        parts: Sequence[Sequence[NodeIndex]],
+    ) -> list[list[DemandIndex]]:
         """Return by part who stands there, and some of those who wait: each of them is in one part.
 
         Gangs that stand on nodes of several parts are in none: they stay where they are.
@@ -342,7 +344,7 @@ class _Rounds:
         draws = self._random.integers(
             len(parts), size=len(self._movable)
         ).tolist()
-        members: list[list[int]] = [[] for _ in parts]
+        members: list[list[DemandIndex]] = [[] for _ in parts]
         for unit, draw in zip(self._movable, draws, strict=True):
             placements = [
                 homes[member] for member in unit.members if member in homes
@@ -356,8 +358,8 @@ class _Rounds:
     def _task(
         self,
         nodes: Sequence[NodeIndex],
-        members: Sequence[int],
-        homes: Mapping[int, Placement],
+        members: Sequence[DemandIndex],
+        homes: Mapping[DemandIndex, Placement],
         ledger: Ledger,
         seconds: float,
     ) -> _PartTask:

@@ -20,6 +20,7 @@ from dralloc.objects.api import Pod
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.names import ClaimKey
+from dralloc.problem.indices import numbered
 from dralloc.problem.solution import Solution
 from dralloc.solve.scheduler.attempt import Attempt
 from dralloc.solve.scheduler.devices import Nomination
@@ -103,7 +104,7 @@ def schedule(
         placements = run.scheduler.solution.placements
         placed = {placement.demand for placement in placements}
         errors: dict[int, AllocationError] = {}
-        for number, demand in enumerate(compiled.problem.demands):
+        for number, demand in numbered(compiled.problem.demands):
             if number in placed:
                 continue
             reason = _NO_POD

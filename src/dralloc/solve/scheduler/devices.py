@@ -38,7 +38,7 @@ from dralloc.problem import (
     NodeIndex,
     SlotIndex,
 )
-from dralloc.problem.indices import grouped
+from dralloc.problem.indices import grouped, numbered
 from dralloc.problem.ledger import Holding
 from dralloc.problem.solution import Grant, Placement
 from dralloc.solve.first_fit.batch import QuickRun
@@ -190,7 +190,7 @@ class Devices(QuickRun):
         self._leaks_counters = leaks_counters
         self._cluster = compiled.cluster
         # A claim that no pod uses may have the name of a pod.
-        demands = enumerate(compiled.problem.demands)
+        demands = numbered(compiled.problem.demands)
         self._demands = {
             demand.key: number
             for number, demand in demands

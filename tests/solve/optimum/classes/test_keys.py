@@ -12,6 +12,7 @@ import pytest
 from dralloc.problem import (
     Constraint,
     ConstraintKind,
+    DemandIndex,
     NodeIndex,
     Problem,
     SlotIndex,
@@ -31,7 +32,7 @@ ANY = AlternativeSpec()
 SAME_NUMA = Constraint(ConstraintKind.MATCH, "numa")
 
 
-def demand_classes(builder: ProblemBuilder) -> list[list[int]]:
+def demand_classes(builder: ProblemBuilder) -> list[list[DemandIndex]]:
     """The members of each class."""
     return [
         each.members

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dralloc.problem import NodeIndex, Problem
+from dralloc.problem import NodeIndex, Problem, indices, numbered
 from dralloc.problem.node_claims import (
     NodeStock,
     node_resource,
@@ -32,9 +32,10 @@ def daemons(weights: tuple[int, ...], places: int = 1) -> Problem:
             nodes=(NodeIndex(node),),
         )
     builder.pod(builder.claim(AlternativeSpec()), weight=2)
-    asked = {number: {PODS: 1} for number in range(len(weights) + 1)}
+    problem = builder.problem()
+    asked = {number: {PODS: 1} for number in indices(problem.demands)}
     return with_node_claims(
-        builder.problem(), [NodeStock({PODS: places}, {})] * len(weights), asked
+        problem, [NodeStock({PODS: places}, {})] * len(weights), asked
     )
 
 
@@ -80,13 +81,12 @@ def test_who_takes_more_of_a_node_is_told_from_who_is_bound_to_it() -> None:
         builder.device(node)
         builder.pod(builder.claim(AlternativeSpec()), nodes=(NodeIndex(node),))
         builder.pod(builder.claim(AlternativeSpec()))
+    whole = builder.problem()
     asked = {
         number: {PODS: 2 if demand.nodes is None else 1}
-        for number, demand in enumerate(builder.demands)
+        for number, demand in numbered(whole.demands)
     }
-    problem = with_node_claims(
-        builder.problem(), [NodeStock({PODS: 3}, {})] * 2, asked
-    )
+    problem = with_node_claims(whole, [NodeStock({PODS: 3}, {})] * 2, asked)
     freed = with_tickets(problem)
     indices = {next(demand.alternatives()).index for demand in freed.demands}
     assert len({freed.eligibility.request_key(index) for index in indices}) == 2

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dralloc.check.problem import violations
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Goal, Keep, Options
-from dralloc.problem import Problem
+from dralloc.problem import Problem, indices
 from dralloc.problem.solution import Placement, Solution, Tier
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
@@ -56,7 +56,7 @@ class Question:
     @property
     def everything(self) -> DemandSubset:
         """All demands."""
-        return DemandSubset(self.problem, range(len(self.problem.demands)))
+        return DemandSubset(self.problem, indices(self.problem.demands))
 
     def costs(self, placements: Sequence[Placement]) -> list[int]:
         """What an answer costs, tier by tier."""

@@ -15,7 +15,7 @@ from dralloc.check.problem import violations
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Goal, Options, Thresholds
 from dralloc.objects.user_rules import Budget
-from dralloc.problem import Problem
+from dralloc.problem import Problem, indices
 from dralloc.problem.solution import Placement, Solution
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
@@ -49,7 +49,7 @@ def tiers_of(problem: Problem, goal: Goal) -> tuple[Objective, ...]:
 def costs(
     problem: Problem, goal: Goal, placements: Sequence[Placement]
 ) -> list[int]:
-    everything = DemandSubset(problem, range(len(problem.demands)))
+    everything = DemandSubset(problem, indices(problem.demands))
     return [
         tier.cost(everything, placements) for tier in tiers_of(problem, goal)
     ]
@@ -63,7 +63,7 @@ def searched(
     steps: int | None = None,
 ) -> list[tuple[Placement, ...]]:
     """The answers of a search, from the one that it starts with."""
-    everything = DemandSubset(problem, range(len(problem.demands)))
+    everything = DemandSubset(problem, indices(problem.demands))
     options = Options(goal=goal, jobs=jobs, steps=steps)
     search = NeighbourhoodSearch(
         everything, tiers_of(problem, goal), placements, options

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from any_problem import weighted
 from dralloc.objects.choices import Goal, Options
-from dralloc.problem import Problem
+from dralloc.problem import Problem, indices
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.objective import (
@@ -36,7 +36,7 @@ THOROUGH = settings(
 def best_costs(problem: Problem) -> tuple[int, ...]:
     solution = solve(problem, Options(per_device=True))
     assert all(tier.proven for tier in solution.tiers)
-    everything = DemandSubset(problem, range(len(problem.demands)))
+    everything = DemandSubset(problem, indices(problem.demands))
     tiers = (*placed_weight(problem), *after_weight(Goal.NONE))
     return tuple(tier.cost(everything, solution.placements) for tier in tiers)
 

@@ -20,7 +20,7 @@ from typing import Final
 from dralloc.objects.choices import Goal, Options
 from dralloc.objects.errors import AllocationError
 from dralloc.problem import Problem, SlotIndex
-from dralloc.problem.indices import grouped
+from dralloc.problem.indices import DemandIndex, grouped, indices, numbered
 from dralloc.problem.solution import Placement, Solution, Status
 from dralloc.solve.optimum.candidates import (
     CandidateSurvey,
@@ -83,11 +83,11 @@ class Exchange:
         """Whether not as many may move as want to."""
         return self.max_moves is not None
 
-    def together(self, problem: Problem) -> Iterator[list[int]]:
+    def together(self, problem: Problem) -> Iterator[list[DemandIndex]]:
         """The demands that have to be decided together, by index."""
         members = grouped(
             (demand.gang, number)
-            for number, demand in enumerate(problem.demands)
+            for number, demand in numbered(problem.demands)
         )
         for stay, options in self.stay_options:
             names = options if stay is None else (stay, *options)
@@ -133,7 +133,9 @@ class Exchange:
         }
         # Other models have everybody come at once, and then admin access takes no notice
         # of shares. But allocated claims have theirs before (KEP-5075).
-        shares: dict[SlotIndex, list[tuple[str, int, Take]]] = defaultdict(list)
+        shares: dict[SlotIndex, list[tuple[str, DemandIndex, Take]]] = (
+            defaultdict(list)
+        )
         for serving in model.variables.every_serving():
             for take in serving.takes:
                 if take.view.shareable:
@@ -242,9 +244,7 @@ class Relocation:
     def is_large(self) -> bool:
         """Whether a model of everything is not likely to come to anything."""
         capabilities = NodeCapabilities(self.problem)
-        counts = map(
-            capabilities.all_candidates, range(len(self.problem.demands))
-        )
+        counts = map(capabilities.all_candidates, indices(self.problem.demands))
         return sum(counts) > self.options.thresholds.surveyed
 
     @cached_property
@@ -258,7 +258,7 @@ class Relocation:
         """Return what is decided and the best answer so far; without sites if that is too much for one model."""
         sites = self._survey.sites
         demands = (
-            range(len(self.problem.demands)) if self.is_large else tuple(sites)
+            indices(self.problem.demands) if self.is_large else tuple(sites)
         )
         subset = DemandSubset(self.problem, demands, sites)
         return Component(subset, self.tiers, self.start, self.exchange.add_to)

@@ -36,7 +36,7 @@ from dralloc.problem import (
     Problem,
     Request,
 )
-from dralloc.problem.indices import grouped
+from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.inter_pod import (
     Affinity,
     AntiAffinity,
@@ -380,7 +380,9 @@ def stay_options(
         )
     if _as_published(problem, movers):
         placements = (
-            Placement(place, mover.home, (stay_grants(mover.devices),))
+            Placement(
+                DemandIndex(place), mover.home, (stay_grants(mover.devices),)
+            )
             for place, mover in enumerate(movers)
         )
         everybody = replace(
@@ -525,7 +527,7 @@ def _is_regular(context: Context, mover: MovableClaim, demand: Demand) -> bool:
     return not broken(
         context,
         [demand],
-        [Placement(0, mover.home, (stay_grants(mover.devices),))],
+        [Placement(DemandIndex(0), mover.home, (stay_grants(mover.devices),))],
     )
 
 

@@ -29,7 +29,7 @@ from dralloc.ask.whatif.moves.steps import (
 )
 from dralloc.check import check, violations
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Demand
+from dralloc.problem import Demand, DemandIndex
 from dralloc.problem.solution import (
     Placement,
     Solution,
@@ -65,9 +65,9 @@ class MigrationProblem:
         ]
         self.places = {number: place for place, number in enumerate(movable)}
         demands = [demand for demand in staying if demand is not None]
-        self.leads: list[int] = []
+        self.leads: list[DemandIndex] = []
         for number, option in enumerate(migration.move_options):
-            self.leads.append(len(demands))
+            self.leads.append(DemandIndex(len(demands)))
             demands += _of_option(option, number)
         self.first_pending = len(demands)
         problem = migration.without(movable).applied()
@@ -114,7 +114,9 @@ class MigrationProblem:
             if number not in gone:
                 holder = self.migration.holders[number]
                 yield Placement(
-                    place, holder.home, (stay_grants(holder.devices),)
+                    DemandIndex(place),
+                    holder.home,
+                    (stay_grants(holder.devices),),
                 )
 
     def demands_of(self, option: int) -> tuple[Demand, ...]:
@@ -135,7 +137,10 @@ class MigrationProblem:
             # The demands of an option are a gang: with the first all are placed.
             if lead in placed:
                 placements = tuple(
-                    replace(placed[lead + place], demand=place)
+                    replace(
+                        placed[DemandIndex(lead + place)],
+                        demand=DemandIndex(place),
+                    )
                     for place in range(len(option.demands))
                 )
                 moves.append(Move(option, self.demands_of(number), placements))
@@ -196,7 +201,7 @@ class MigrationPlan:
 
     steps: tuple[MigrationStep, ...]
     moves: tuple[Move, ...]
-    admitted: tuple[int, ...]
+    admitted: tuple[DemandIndex, ...]
     restarts: int
     fewest: bool
     status: Status
@@ -242,7 +247,10 @@ def rearrange(
         if not order.restarts:
             return _plan(problem, greedy, order, fewest=True)
     pending = (
-        replace(placement, demand=placement.demand + problem.first_pending)
+        replace(
+            placement,
+            demand=DemandIndex(placement.demand + problem.first_pending),
+        )
         for placement in admitted
     )
     start = greedy.placements if greedy else (*problem.staying(), *pending)
@@ -305,7 +313,7 @@ def _plan(
             move for step in steps if step.placements for move in step.moves
         ),
         admitted=tuple(
-            placement.demand - problem.first_pending
+            DemandIndex(placement.demand - problem.first_pending)
             for _, placement in admitted
         ),
         restarts=order.restarts,
@@ -334,7 +342,7 @@ def _greedy(problem: MigrationProblem) -> Solution | None:
         demand for number in chosen for demand in problem.demands_of(number)
     )
     numbers = [
-        problem.leads[number] + place
+        DemandIndex(problem.leads[number] + place)
         for number in chosen
         for place in range(len(problem.demands_of(number)))
     ]

@@ -23,7 +23,7 @@ from dralloc.ask.whatif.moves.migration import (
 )
 from dralloc.check import check, violations
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Demand, DeviceIndex, NodeIndex, Problem
+from dralloc.problem import Demand, DemandIndex, DeviceIndex, NodeIndex, Problem
 from dralloc.problem.ledger import Holding
 from dralloc.problem.solution import Placement, Solution, holdings_of
 
@@ -351,7 +351,7 @@ def _action(phase: Phase, stopped: set[int]) -> Action:
 
 def _numbered(placements: Iterable[Placement]) -> tuple[Placement, ...]:
     return tuple(
-        replace(placement, demand=number)
+        replace(placement, demand=DemandIndex(number))
         for number, placement in enumerate(placements)
     )
 

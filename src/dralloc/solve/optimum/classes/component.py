@@ -20,8 +20,10 @@ from dralloc.problem import (
     AlternativeIndex,
     Charge,
     Demand,
+    DemandIndex,
     DeviceIndex,
     Problem,
+    numbered,
 )
 from dralloc.problem.equivalence import claim_key
 from dralloc.problem.problem import Overlay
@@ -110,8 +112,8 @@ def _at_home(
     placements: Iterable[Placement],
 ) -> list[Placement]:
     """The placements after demands of one class that are bound to different nodes have gone to their own."""
-    class_of: dict[int, int] = {}
-    waiting: dict[tuple[int, int | None], list[int]] = defaultdict(list)
+    class_of: dict[DemandIndex, int] = {}
+    waiting: dict[tuple[int, int | None], list[DemandIndex]] = defaultdict(list)
     for number, demand_class in enumerate(classes):
         homes = {
             member: _home(problem.demands[member])
@@ -141,7 +143,7 @@ def _home(demand: Demand) -> int | None:
 def _bound(problem: Problem) -> Mapping[int, Demand]:
     """The demands that are bound to one node by nothing but their own rules, and take something of it."""
     candidates: dict[int, Demand] = {}
-    for number, demand in enumerate(problem.demands):
+    for number, demand in numbered(problem.demands):
         if _home(demand) is None or not _asks_its_node(demand):
             continue
         if not (demand.gang or demand.parent or demand.roles):

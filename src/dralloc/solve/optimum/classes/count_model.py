@@ -25,7 +25,7 @@ from dralloc.objects.choices import Goal
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.user_rules import Budget
 from dralloc.problem import Charge, Problem
-from dralloc.problem.indices import grouped
+from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.solution import Grant, Placement
 from dralloc.solve.optimum.candidates import touched_before, units
 from dralloc.solve.optimum.classes.bins import Bin
@@ -141,7 +141,7 @@ class AdmittedGangs:
         classes: Sequence[DemandClass],
         missed: Sequence[cp_model.IntVar],
         values: Sequence[int],
-    ) -> Iterator[Iterator[tuple[int, ...]]]:
+    ) -> Iterator[Iterator[tuple[DemandIndex, ...]]]:
         """For each class the joint demands that are placed: the first; in gangs with a quorum the first of each."""
         dealt: dict[int, int] = defaultdict(int)
         for demand_class, missing in zip(classes, missed, strict=True):
@@ -162,7 +162,7 @@ def dealt_out(
     admitted: int,
     turn: int,
     before: int = 0,
-) -> Iterator[tuple[int, ...]]:
+) -> Iterator[tuple[DemandIndex, ...]]:
     """Yield so many joint demands of a class, from the turn on to one admitted gang after the other.
 
     ``before``: how many gangs come before these.
@@ -216,9 +216,9 @@ class Counted:
     evenly: bool = False
 
     @property
-    def demands(self) -> list[int]:
+    def demands(self) -> list[DemandIndex]:
         """All demands, in order."""
-        members: list[int] = []
+        members: list[DemandIndex] = []
         for demand_class in self.classes:
             members += demand_class.members
         return sorted(members)
@@ -425,7 +425,10 @@ def _even(
 
 
 def placements_of(
-    problem: Problem, joint: Sequence[int], mode: ServingMode, served: Served
+    problem: Problem,
+    joint: Sequence[DemandIndex],
+    mode: ServingMode,
+    served: Served,
 ) -> Iterator[Placement]:
     """Give a joint demand what has been found for it."""
     devices, picks = iter(served.devices), iter(mode.picks)

@@ -22,7 +22,7 @@ from dralloc.problem import (
     Problem,
     numbered,
 )
-from dralloc.problem.indices import IndexT
+from dralloc.problem.indices import DemandIndex, IndexT
 from dralloc.problem.inter_pod import Domains
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.problem import renumbered
@@ -210,7 +210,7 @@ class DemandClass:
 
     weights: tuple[int, ...]
     modes: tuple[ServingMode, ...]
-    joint_demands: list[tuple[int, ...]] = field(default_factory=list)
+    joint_demands: list[tuple[DemandIndex, ...]] = field(default_factory=list)
     gang: GangShare | None = None
     namespace: str = ""
     topology: int = 0
@@ -221,7 +221,7 @@ class DemandClass:
         return len(self.joint_demands)
 
     @property
-    def members(self) -> list[int]:
+    def members(self) -> list[DemandIndex]:
         """All demands of the class."""
         return [member for joint in self.joint_demands for member in joint]
 
@@ -282,7 +282,7 @@ class DemandClasses:
     )
     topologies: Listed[Domains] = field(default_factory=lambda: Listed([{}]))
     with_budgets: frozenset[str] = frozenset()
-    unclassified: list[int] = field(default_factory=list)
+    unclassified: list[DemandIndex] = field(default_factory=list)
 
 
 # ----------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
 from dralloc.problem import Problem
-from dralloc.problem.indices import summed
+from dralloc.problem.indices import DemandIndex, summed
 from dralloc.problem.inter_pod import Domains
 from dralloc.solve.optimum.classes.bins import Bin
 from dralloc.solve.optimum.classes.count_model import (
@@ -376,7 +376,7 @@ class DomainCounts(DomainSupply):
 
     def realise_gangs(
         self, classes: Sequence[DemandClass], values: Sequence[int]
-    ) -> Iterator[tuple[tuple[int, ...], ServingMode, Served]]:
+    ) -> Iterator[tuple[tuple[DemandIndex, ...], ServingMode, Served]]:
         """The first gangs of a class are in the first domain, the next in the second."""
         queues = {
             at: iter(served) for at, served in self._served(values).items()
@@ -638,7 +638,7 @@ class DivisibleFlow(DomainSupply):
 
     def realise_gangs(
         self, classes: Sequence[DemandClass], values: Sequence[int]
-    ) -> Iterator[tuple[tuple[int, ...], ServingMode, Served]]:
+    ) -> Iterator[tuple[tuple[DemandIndex, ...], ServingMode, Served]]:
         """The first members of the first gangs of each class."""
         gangs: Tally[int] = Tally()
         for boarding, servings in self._everything(values):

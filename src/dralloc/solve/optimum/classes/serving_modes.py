@@ -36,7 +36,7 @@ from dralloc.problem import (
     Scope,
 )
 from dralloc.problem.equivalence import claim_key
-from dralloc.problem.indices import grouped
+from dralloc.problem.indices import DemandIndex, grouped, indices, numbered
 from dralloc.problem.inter_pod import OneDomain
 from dralloc.problem.ledger import Ledger
 from dralloc.solve.optimum.classes.demand_classes import (
@@ -96,8 +96,8 @@ class JointDemands:
     def __init__(self, problem: Problem, stop: Stop) -> None:
         self.demands = problem.demands
         # A demand with a defect is never placed; in a gang it is for the per-device model to say what follows.
-        self._able: list[int] = []
-        for index, demand in enumerate(stop.hundreds(self.demands)):
+        self._able: list[DemandIndex] = []
+        for index, demand in stop.hundreds(numbered(self.demands)):
             if demand.gang or not demand.is_defective:
                 self._able.append(index)
         users = grouped(
@@ -106,26 +106,26 @@ class JointDemands:
             for claim in self.demands[index].claims
             if claim.requests
         )
-        self.users: dict[ClaimKey, tuple[int, ...]] = {}
-        for key, indices in users.items():
-            if len(indices) > 1:
-                self.users[key] = tuple(indices)
+        self.users: dict[ClaimKey, tuple[DemandIndex, ...]] = {}
+        for key, demands in users.items():
+            if len(demands) > 1:
+                self.users[key] = tuple(demands)
 
-    def blocks(self) -> Collection[list[int]]:
+    def blocks(self) -> Collection[list[DemandIndex]]:
         """Return the demands that gangs and shared claims bind together, in order."""
-        sets = DisjointSets(range(len(self.demands)))
+        sets = DisjointSets(indices(self.demands))
         for users in self.users.values():
             sets.unite_all(users)
-        first_member: dict[str, int] = {}
+        first_member: dict[str, DemandIndex] = {}
         for index in self._able:
             gang = self.demands[index].gang
             if gang:
                 sets.unite(first_member.setdefault(gang, index), index)
         return sets.groups(self._able)
 
-    def of(self, block: Sequence[int]) -> list[tuple[int, ...]]:
+    def of(self, block: Sequence[DemandIndex]) -> list[tuple[DemandIndex, ...]]:
         """Return the joint demands of a block; none if its demands cannot be told apart like that."""
-        joint_demands: dict[tuple[int, ...], None] = {}
+        joint_demands: dict[tuple[DemandIndex, ...], None] = {}
         for index in block:
             claims = self.demands[index].claims
             sharing = {
@@ -142,7 +142,7 @@ class JointDemands:
             return list(joint_demands)
         return []
 
-    def _is_whole(self, block: Sequence[int]) -> bool:
+    def _is_whole(self, block: Sequence[DemandIndex]) -> bool:
         """Whether the demands are one gang that needs all of them, or are in no gang."""
         first = self.demands[block[0]]
         if first.quorum not in {None, len(block)}:
@@ -530,7 +530,7 @@ class _DemandClassifier:
             if demand_class.modes or demand_class.gang
         ]
 
-    def _lone_key(self, block: Sequence[int]) -> Hashable:
+    def _lone_key(self, block: Sequence[DemandIndex]) -> Hashable:
         """Return what decides about the class of a demand that nothing binds to others; None for any other."""
         demand = self.problem.demands[block[0]]
         if (
@@ -542,7 +542,7 @@ class _DemandClassifier:
             return None
         return ((self._number(block[0]),), False), None
 
-    def _enter(self, block: Sequence[int]) -> bool:
+    def _enter(self, block: Sequence[DemandIndex]) -> bool:
         """Put demands that gangs or shared claims bind together into classes, if classes can express them."""
         demands = [self.problem.demands[index] for index in block]
         joint_demands = self.joint_demands.of(block)
@@ -624,10 +624,12 @@ class _DemandClassifier:
             for device in self.updated_devices
         )
 
-    def _number(self, member: int) -> int:
+    def _number(self, member: DemandIndex) -> int:
         return self.serving_modes.number(self.problem.demands[member])
 
-    def _in_order(self, joint: tuple[int, ...]) -> tuple[int, ...]:
+    def _in_order(
+        self, joint: tuple[DemandIndex, ...]
+    ) -> tuple[DemandIndex, ...]:
         """Return the joint demand with equal demands after each other."""
         if len(joint) == 1:
             return joint
@@ -639,7 +641,7 @@ class _DemandClassifier:
         self,
         key: Hashable,
         modes: tuple[ServingMode, ...],
-        joint: Sequence[int],
+        joint: Sequence[DemandIndex],
         gang: GangShare | None,
         topology: int,
     ) -> DemandClass:

@@ -10,7 +10,7 @@ from math import inf
 from typing import NamedTuple, Protocol, assert_never
 
 from dralloc.problem import ConstraintKind, DeviceIndex, NodeIndex
-from dralloc.problem.indices import grouped, summed
+from dralloc.problem.indices import DemandIndex, grouped, summed
 from dralloc.solve.optimum.classes.bins import Bin, BinClass, UnitView
 from dralloc.solve.optimum.classes.demand_classes import (
     DemandClass,
@@ -590,7 +590,7 @@ class DomainSupply(Supply):
     @abstractmethod
     def realise_gangs(
         self, classes: Sequence[DemandClass], values: Sequence[int]
-    ) -> Iterator[tuple[tuple[int, ...], ServingMode, Served]]:
+    ) -> Iterator[tuple[tuple[DemandIndex, ...], ServingMode, Served]]:
         """Every joint demand of such a gang that is placed."""
 
 

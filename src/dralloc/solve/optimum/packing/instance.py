@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dralloc.problem.indices import summed
+from dralloc.problem.indices import DemandIndex, summed
 from dralloc.solve.optimum.classes.bins import Bin, BinClass
 from dralloc.solve.optimum.classes.demand_classes import (
     DemandClass,
@@ -143,9 +143,9 @@ class PackingInstance:
                 yield number
 
     @property
-    def demands(self) -> list[int]:
+    def demands(self) -> list[DemandIndex]:
         """All demands, in order."""
-        members: list[int] = []
+        members: list[DemandIndex] = []
         for demand_class in self.classes:
             members += demand_class.members
         return sorted(members)

@@ -33,7 +33,7 @@ from dralloc.problem import (
     numbered,
 )
 from dralloc.problem.equivalence import claim_key
-from dralloc.problem.indices import summed
+from dralloc.problem.indices import DemandIndex, summed
 from dralloc.problem.inter_pod import Domains, OneDomain
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.supply import NODE_DRIVER
@@ -128,7 +128,7 @@ class DemandKind:
     weight: int
     nodes: int
     domains: int
-    members: list[int] = field(default_factory=list)
+    members: list[DemandIndex] = field(default_factory=list)
     claims: list[AlternativeIndex | None] = field(default_factory=list)
 
 
@@ -160,7 +160,7 @@ class DemandKinds:
     )
     domains: Listed[Domains] = field(default_factory=lambda: Listed([{}]))
     kinds: list[DemandKind] = field(default_factory=list)
-    gangs: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    gangs: Mapping[str, Sequence[DemandIndex]] = field(default_factory=dict)
 
     @property
     def attributes(self) -> frozenset[str]:
@@ -183,8 +183,8 @@ def demand_kinds_of(problem: Problem, stop: Stop) -> DemandKinds:
         if demand.is_defective and demand.quorum is None
     }
     kinds: dict[Hashable, DemandKind] = {}
-    gangs: dict[str, list[int]] = defaultdict(list)
-    for number, demand in enumerate(stop.hundreds(problem.demands)):
+    gangs: dict[str, list[DemandIndex]] = defaultdict(list)
+    for number, demand in stop.hundreds(numbered(problem.demands)):
         if demand.is_defective or (demand.gang and demand.gang in hopeless):
             continue
         shape, domains = reader.shape(demand), reader.domains(demand)

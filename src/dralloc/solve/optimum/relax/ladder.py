@@ -22,7 +22,7 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dralloc.problem import NodeIndex, Problem
+from dralloc.problem import DemandIndex, NodeIndex, Problem
 from dralloc.problem.indices import grouped, summed
 from dralloc.problem.solution import LevelPrices
 from dralloc.solve.optimum.classes.demand_classes import Listed
@@ -626,11 +626,11 @@ class Appraisal:
         By node, what all that it has is worth.
     """
 
-    sizes: Mapping[int, int]
-    profits: Mapping[int, int]
+    sizes: Mapping[DemandIndex, int]
+    profits: Mapping[DemandIndex, int]
     nodes: Sequence[int]
 
-    def renumbered(self, demands: Sequence[int]) -> Appraisal:
+    def renumbered(self, demands: Sequence[DemandIndex]) -> Appraisal:
         """Return the same with other numbers of demands, given by number."""
         return Appraisal(
             {demands[demand]: size for demand, size in self.sizes.items()},
@@ -638,11 +638,10 @@ class Appraisal:
             self.nodes,
         )
 
-    def unpaid(self, node: NodeIndex, demands: Iterable[int]) -> int:
+    def unpaid(self, node: NodeIndex, demands: Iterable[DemandIndex]) -> int:
         """Return what of a node is not paid for by the demands on it, counted as if they paid the least."""
-        return max(
-            0, self.nodes[node] - sum(self.sizes[demand] for demand in demands)
-        )
+        paid = sum([self.sizes.get(demand, 0) for demand in demands])
+        return max(0, self.nodes[node] - paid)
 
 
 class RelaxationLadder:
@@ -779,8 +778,8 @@ class RelaxationLadder:
         last_level = len(self.levels) - 1
         worth_of_kind = _weighted(factors, self._counts(last_level))
         paid = self.market.least_paid(self._prices)
-        sizes: dict[int, int] = {}
-        profits: dict[int, int] = {}
+        sizes: dict[DemandIndex, int] = {}
+        profits: dict[DemandIndex, int] = {}
         for kind, worth in zip(
             self.market.demand_kinds.kinds, worth_of_kind, strict=True
         ):

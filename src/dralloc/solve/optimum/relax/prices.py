@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dralloc.problem import Problem
+from dralloc.problem import DemandIndex, Problem
 from dralloc.problem.inter_pod import Domains
 from dralloc.solve.optimum.objective import Objective
 from dralloc.solve.optimum.relax.demand_kinds import (
@@ -361,7 +361,7 @@ class Market:
         return np.array(domain_of, dtype=np.int64)
 
     def _gang(
-        self, members: Sequence[int], places: Sequence[tuple[int, int]]
+        self, members: Sequence[DemandIndex], places: Sequence[tuple[int, int]]
     ) -> _Gang:
         first = self.problem.demands[members[0]]
         quorum = max(1, len(members) if first.quorum is None else first.quorum)
