@@ -62,6 +62,17 @@ def test_alternatives_go_where_there_is_room() -> None:
     assert least_missed(builder) == 1
 
 
+def test_members_of_a_gang_that_complement_each_other_share_a_node() -> None:
+    """Alone, each of them has room for one there: together they take all of both."""
+    builder = ProblemBuilder()
+    builder.device(capacity={"memory": 3, "cores": 3})
+    for memory in (1, 2):
+        amounts = {"memory": memory, "cores": 3 - memory}
+        claim = builder.claim(AlternativeSpec(capacity=amounts))
+        builder.pod(claim, gang="pair")
+    assert least_missed(builder) == 0
+
+
 def test_demands_are_as_large_as_what_they_take_of_what_is_scarce() -> None:
     """Two of three pods get the scarce memory; of cores there is no end."""
     builder = ProblemBuilder()
@@ -78,8 +89,8 @@ def test_demands_are_as_large_as_what_they_take_of_what_is_scarce() -> None:
     assert appraisal is not None
     small, middle, large = (appraisal.sizes[pod] for pod in range(3))
     assert 0 < 6 * small == 4 * middle == 3 * large
-    # The bound is what the node is worth and what demands are worth beyond what they pay: a pod is worth 2 ** 20.
-    assert appraisal.nodes[0] == 2 * small + middle
+    # The node is worth its memory, 6. A pod is worth 2 ** 20, and the rest of that is its profit.
+    assert appraisal.nodes[0] == 3 * small
     assert appraisal.profits == {0: 2**20 - small, 1: 2**20 - middle, 2: 0}
 
 

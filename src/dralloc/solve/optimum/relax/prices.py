@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dralloc.problem import DemandIndex, Problem
+from dralloc.problem.indices import grouped
 from dralloc.problem.inter_pod import Domains
 from dralloc.solve.optimum.objective import Objective
 from dralloc.solve.optimum.relax.demand_kinds import (
@@ -380,22 +381,28 @@ class Market:
         return _Gang(tuple(places), quorum, domains)
 
     def _gang_room(self, places: Sequence[tuple[int, int]]) -> Integers:
-        """By node, how many of a gang's demands could be there at most, if there was nobody else."""
-        largest_room = np.zeros(max(1, self.offers.nodes), dtype=np.int64)
-        specs = {
-            (kind, tuple(self.amounts[kind][place].tolist()))
-            for kind, place in places
-        }
-        for kind, amounts in specs:
-            nodes = self.nodes[kind]
-            room = self.room[self.demand_kinds.kinds[kind].shape][nodes]
-            for name, amount in enumerate(amounts):
-                if amount:
-                    room = np.minimum(
-                        room, self.amount_limits[name, nodes] // amount
-                    )
-            largest_room[nodes] = np.maximum(largest_room[nodes], room)
-        return largest_room
+        """By node, how many of a gang's demands could be there at most, if there was nobody else.
+
+        Of demands that ask for the same beside amounts there are no more than that allows; those that ask for something
+        else may be there as well. Of each amount, all of them together take at least so often what the most modest of
+        them takes.
+        """
+        room = np.zeros(max(1, self.offers.nodes), dtype=np.int64)
+        kinds = self.demand_kinds.kinds
+        by_shape = grouped((kinds[kind].shape, kind) for kind, _ in places)
+        for shape, kinds_of_members in by_shape.items():
+            nodes = np.unique(
+                np.concatenate([self.nodes[kind] for kind in kinds_of_members])
+            )
+            room[nodes] += np.minimum(
+                len(kinds_of_members), self.room[shape][nodes]
+            )
+        amounts = [self.amounts[kind][place] for kind, place in places]
+        for name, least in enumerate(np.min(amounts, axis=0).tolist()):
+            if least:
+                limits = self.amount_limits[name] // least
+                room = np.minimum(room, limits)
+        return room
 
     # Bounds.
 
