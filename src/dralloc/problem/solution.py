@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey, DeviceID
@@ -32,6 +32,8 @@ from dralloc.problem.indices import (
 from dralloc.problem.ledger import Holding
 
 __all__ = [
+    "APPRAISAL_UNIT",
+    "Appraisal",
     "Grant",
     "LevelPrices",
     "Placement",
@@ -269,6 +271,76 @@ class LevelPrices(NamedTuple):
 
     factors: tuple[float, ...]
     rows: Mapping[Hashable, float]
+
+
+APPRAISAL_UNIT: Final = 2**20
+"""What placing a demand of the lowest priority is worth, where demands are appraised."""
+
+
+@dataclass(frozen=True, slots=True)
+class Appraisal:
+    """What demands and nodes are worth at the prices of a relaxation, which tells where a bound and an answer differ.
+
+    All in one unit: placing a demand of the lowest priority is worth `APPRAISAL_UNIT`. The bound is the sum of what all
+    nodes are worth and of what demands are worth beyond what they pay. So it differs from an answer by three things
+    alone: what is worth something on a node and not paid for by who is there, what demands pay beyond the least that
+    they could, and what those that wait are worth beyond that.
+
+    Parameters
+    ----------
+    sizes
+        By demand that fits anywhere, what it pays on the node where that is least.
+    profits
+        By demand that fits anywhere, what it is worth beyond that; below 0 for one that would pay more.
+    nodes
+        By node, what all that it has is worth.
+    """
+
+    sizes: Mapping[DemandIndex, int]
+    profits: Mapping[DemandIndex, int]
+    nodes: Sequence[int]
+
+    @classmethod
+    def together(cls, appraisals: Sequence[Appraisal]) -> Appraisal | None:
+        """Put those of parts of the demands together, on the same nodes; None if there are none."""
+        if not appraisals:
+            return None
+        sizes: dict[DemandIndex, int] = {}
+        profits: dict[DemandIndex, int] = {}
+        for appraisal in appraisals:
+            sizes |= appraisal.sizes
+            profits |= appraisal.profits
+        columns = zip(
+            *(appraisal.nodes for appraisal in appraisals), strict=True
+        )
+        return cls(sizes, profits, [sum(values) for values in columns])
+
+    def renumbered(self, demands: Sequence[DemandIndex]) -> Appraisal:
+        """Return the same with other numbers of demands, given by number."""
+        return Appraisal(
+            {demands[demand]: size for demand, size in self.sizes.items()},
+            {demands[demand]: value for demand, value in self.profits.items()},
+            self.nodes,
+        )
+
+    def of_part(
+        self, demands: Sequence[DemandIndex], nodes: Sequence[NodeIndex]
+    ) -> Appraisal:
+        """Return the same for some of the demands and nodes, in numbers of their own."""
+        sizes, profits = (
+            {
+                DemandIndex(place): values[demand]
+                for place, demand in enumerate(demands)
+                if demand in values
+            }
+            for values in (self.sizes, self.profits)
+        )
+        return Appraisal(sizes, profits, [self.nodes[node] for node in nodes])
+
+    def unpaid(self, node: NodeIndex, demands: Iterable[DemandIndex]) -> int:
+        """Return what of a node is not paid for by the demands on it, counted as if they paid the least."""
+        paid = sum([self.sizes.get(demand, 0) for demand in demands])
+        return max(0, self.nodes[node] - paid)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -31,6 +31,7 @@ from dralloc.objects.errors import AllocationError, ModelError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.problem import DemandIndex, Problem, indices
 from dralloc.problem.solution import (
+    Appraisal,
     LevelPrices,
     Placement,
     Progress,
@@ -104,11 +105,11 @@ _STARTS: Final = 0.8
 """The part of the time in which answers to start from are made; one that is begun is made to the end."""
 
 StartSearch = Callable[
-    [Sequence[Placement], Sequence[int], Callable[[], float]],
+    [Sequence[Placement], Appraisal | None, Callable[[], float]],
     Iterable[Sequence[Placement]],
 ]
-"""Makes answers to start from, given one, the sizes of demands, and a clock that tells how many seconds are left for
-that. The larger a demand is, the more of what is scarce it takes; where nothing is known of that, all sizes are 0."""
+"""Makes answers to start from, given one, what demands and nodes are worth if that is known, and a clock that tells how
+many seconds are left for that."""
 
 _BEFORE_LAST: Final = 0.6
 """The part of the time until the last tiers are searched for, too, even if those before them are not proven."""
@@ -191,10 +192,10 @@ def solve(  # noqa: PLR0913 - what to solve, and all that is known of it
         present = hint.placements if hint else ()
 
         def more_starts(
-            sizes: Sequence[int], seconds: Callable[[], float]
+            appraisal: Appraisal | None, seconds: Callable[[], float]
         ) -> Iterator[Sequence[Placement]]:
             if starts:
-                for placements in starts(present, sizes, seconds):
+                for placements in starts(present, appraisal, seconds):
                     yield aside.without(placements)
 
         # What was made on the way is given up here, before anybody would look whether it is garbage.
@@ -248,7 +249,8 @@ class _Solve:
         progress: Callable[[Progress], None] | None,
         start: Sequence[Placement],
         make_starts: Callable[
-            [Sequence[int], Callable[[], float]], Iterator[Sequence[Placement]]
+            [Appraisal | None, Callable[[], float]],
+            Iterator[Sequence[Placement]],
         ],
         earlier: Earlier | None,
     ) -> None:
@@ -619,13 +621,13 @@ class _Solve:
     ) -> Iterator[Sequence[Placement]]:
         """Return answers to start from: in a later stage, those that were not asked for before."""
         if self._more_starts is None:
-            sizes = [0] * len(self.problem.demands)
-            for component in searched:
-                if component.appraisal is not None:
-                    for demand, size in component.appraisal.sizes.items():
-                        sizes[demand] = size
+            appraisals = [
+                component.appraisal
+                for component in searched
+                if component.appraisal is not None
+            ]
             self._more_starts = self._make_starts(
-                sizes, self._seconds_for_starts
+                Appraisal.together(appraisals), self._seconds_for_starts
             )
         return self._more_starts
 

@@ -26,6 +26,7 @@ from collections.abc import (
 )
 from contextlib import suppress
 from dataclasses import replace
+from math import exp
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
@@ -35,7 +36,12 @@ from dralloc.objects.errors import AllocationError
 from dralloc.problem import NodeIndex, Problem, indices, numbered
 from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.inter_pod import OneDomain
-from dralloc.problem.solution import LevelPrices, Placement
+from dralloc.problem.solution import (
+    APPRAISAL_UNIT,
+    Appraisal,
+    LevelPrices,
+    Placement,
+)
 from dralloc.solve.optimum.candidates import CandidateSite, NodeCapabilities
 from dralloc.solve.optimum.component import Component, is_proven
 from dralloc.solve.optimum.neighbourhood import (
@@ -48,7 +54,7 @@ from dralloc.solve.optimum.neighbourhood import (
     neighbourhood,
 )
 from dralloc.solve.optimum.objective import DemandSubset, Objective
-from dralloc.solve.optimum.relax import Appraisal, Bound, RelaxationLadder
+from dralloc.solve.optimum.relax import Bound, RelaxationLadder
 from dralloc.solve.optimum.search import Watch
 from dralloc.solve.optimum.stopping import Stop, Stopped
 from dralloc.solve.work import run_all
@@ -67,6 +73,12 @@ _DECAY: Final = 0.9
 
 _LEAST: Final = 0.1
 """No way is given up for good."""
+
+_TOLERANCE: Final = 0.1
+"""Who would pay so much more than it is worth, as a part of what a demand is worth, is drawn much less often."""
+
+_GANG_EFFORT: Final = 4.0
+"""To make room for a gang takes so many times the work of the solver."""
 
 _LITTLE_WEIGHT: Final = 0.05
 """Nobody is drawn with less than this part of the average weight."""
@@ -97,12 +109,15 @@ class Proposal(NamedTuple):
     reserved
         All that no other neighbourhood may touch at the same time: nodes, pools that several nodes can use, blocks, and
         rules between pods.
+    effort
+        How much work the solver may do about it, as a multiple of what it usually may.
     """
 
     way: str
     nodes: tuple[NodeIndex, ...]
     blocks: tuple[int, ...]
     reserved: frozenset[Hashable]
+    effort: float = 1.0
 
 
 class NeighbourhoodSelection:
@@ -142,6 +157,7 @@ class NeighbourhoodSelection:
             if len(bonds.blocks[block]) <= largest_block
             and not self._is_hopeless(block)
         ]
+        self._promises = {block: self._promise(block) for block in self._blocks}
         self._nodes = self._serving_nodes()
         self._waiting: Sequence[int] = ()
         nodes_of_type = grouped(
@@ -202,7 +218,7 @@ class NeighbourhoodSelection:
         blocks: dict[int, None] = {}
         reserved: set[Hashable] = set()
         draft = self._ways[way]()
-        waiting_limit = size // 2
+        waiting_limit, effort = size // 2, 1.0
         if draft.block is not None and busy.isdisjoint(
             self._of_block(draft.block)
         ):
@@ -211,6 +227,7 @@ class NeighbourhoodSelection:
             if len(self.bonds.blocks[draft.block]) > 1:
                 # A gang finds room where many leave, and is hard enough to place.
                 size, waiting_limit = self._largest_block, 0
+                effort = _GANG_EFFORT
         for node in draft.nodes:
             keys_of_node = self._of_node(node)
             if not busy.isdisjoint(keys_of_node):
@@ -233,7 +250,9 @@ class NeighbourhoodSelection:
             blocks[block] = None
             reserved |= self._of_block(block)
         return (
-            Proposal(way, tuple(nodes), tuple(blocks), frozenset(reserved))
+            Proposal(
+                way, tuple(nodes), tuple(blocks), frozenset(reserved), effort
+            )
             if blocks
             else None
         )
@@ -318,7 +337,9 @@ class NeighbourhoodSelection:
         ]
         promising = [
             self._waiting[index]
-            for index in self._drawn(list(map(self._promise, self._waiting)))
+            for index in self._drawn(
+                [self._promises[block] for block in self._waiting]
+            )
         ]
         node_set = set(nodes)
         types = list(
@@ -353,17 +374,16 @@ class NeighbourhoodSelection:
 
     def _promise(self, block: int) -> float:
         """Return how much is gained by placing a block: at the prices of the relaxation, or by weight."""
+        members = self.bonds.blocks[block]
         if self._appraisal is None:
-            weights = [
-                self.problem.demands[demand].weight
-                for demand in self.bonds.blocks[block]
-            ]
-            return float(max(weights))
-        profits = [
-            self._appraisal.profits.get(demand, 0)
-            for demand in self.bonds.blocks[block]
-        ]
-        return float(sum(profits))
+            return float(
+                max(self.problem.demands[demand].weight for demand in members)
+            )
+        known = self._appraisal.profits
+        profit = sum([known.get(demand, 0) for demand in members])
+        # Whoever would pay a little more than it is worth may still fit exactly where others do not.
+        tolerance = _TOLERANCE * APPRAISAL_UNIT
+        return max(0, profit) + tolerance * exp(min(0, profit) / tolerance)
 
     def _drawn(self, weights: Sequence[float]) -> list[int]:
         """Return the places of weights in an order at random, in which larger weights tend to come first.
@@ -422,7 +442,9 @@ class NeighbourhoodSelection:
         """Nodes that could serve a block that waits, in one domain if that is asked for."""
         if not self._waiting:
             return self._nodes_in_turn()
-        [first, *_] = self._drawn(list(map(self._promise, self._waiting)))
+        [first, *_] = self._drawn(
+            [self._promises[block] for block in self._waiting]
+        )
         block = self._waiting[first]
         demand = self.bonds.blocks[block][0]
         allowed = self.bonds.candidates(demand, set(self._nodes))
@@ -591,10 +613,12 @@ class NeighbourhoodSearch:
                 self.tiers,
                 self._extra(area),
                 self._options(index),
-                reach.effort,
+                reach.effort * proposal.effort,
                 stop,
             )
-            for index, area in enumerate(areas)
+            for index, (area, proposal) in enumerate(
+                zip(areas, proposals, strict=True)
+            )
         ]
         self.failures.update(
             (str(failure), failure)

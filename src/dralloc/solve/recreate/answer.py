@@ -148,7 +148,9 @@ class WorkingAnswer:
     Attributes
     ----------
     unit_of
-        By demand that may come and go, the unit with which it does. All others stay as they are.
+        By demand that may come and go, the unit with which it does.
+    staying
+        All others, which stay as they are.
     """
 
     def __init__(
@@ -165,11 +167,11 @@ class WorkingAnswer:
         self._gather_allowed()
         self._gather_domains()
         moving: list[Placement] = []
-        self._staying: list[Placement] = []
+        self.staying: list[Placement] = []
         for placement in placements:
             may_leave = placement.demand in self.unit_of
-            (moving if may_leave else self._staying).append(placement)
-        base = self._devices.begin(self._staying)
+            (moving if may_leave else self.staying).append(placement)
+        base = self._devices.begin(self.staying)
         node_devices = [search.node_device(node) for node in problem.all_nodes]
         # Where devices take something of nodes, too, first fit's search alone
         # knows what is left: rooms then ask for nothing.
@@ -235,6 +237,10 @@ class WorkingAnswer:
         """Whether a demand that may leave is placed."""
         return demand in self._devices.sites
 
+    def node_of(self, demand: DemandIndex) -> NodeIndex:
+        """Return where a demand is that may leave, and is placed."""
+        return self._devices.sites[demand].node
+
     def on_node(self, node: NodeIndex) -> Sequence[DemandIndex]:
         """Return the demands on a node that may leave it."""
         return tuple(self._on_node[node])
@@ -244,7 +250,7 @@ class WorkingAnswer:
         devices = self._devices
         moving = [devices.placement(demand) for demand in devices.sites]
         return sorted(
-            [*self._staying, *moving], key=lambda placement: placement.demand
+            [*self.staying, *moving], key=lambda placement: placement.demand
         )
 
     def may_fit(self, number: DemandIndex, node: NodeIndex) -> bool:

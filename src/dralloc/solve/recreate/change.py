@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from math import exp
 from random import Random
 from typing import Final
 
 from dralloc.problem import NodeIndex, Problem
-from dralloc.problem.indices import DemandIndex, grouped
-from dralloc.problem.solution import Placement
+from dralloc.problem.indices import DemandIndex, grouped, indices
+from dralloc.problem.solution import Appraisal, Placement
 from dralloc.solve.policies.table import PARTS, Sizes
 from dralloc.solve.recreate.answer import MovableUnit, WorkingAnswer
 from dralloc.solve.recreate.devices import Site
@@ -30,8 +29,14 @@ _MOST_WAITING: Final = 30
 _TRUST: Final = 20
 """Kinds of nodes begin as if so many changes had been tried there, all for the better."""
 
-_LEAST_REPUTATION: Final = 0.01
+_LEAST_REPUTATION: Final = 0.001
 """Where hardly any change is for the better, nodes still have a turn now and then."""
+
+_GANG_TURN: Final = 0.05
+"""How often room is made for a gang that waits."""
+
+_LESS_OFTEN: Final = 10
+"""Where everything is paid for, changes are tried so many times less often than on average."""
 
 _AT_RANDOM: Final = 0.1
 """How often demands come back in any order, and not about the small before the large."""
@@ -77,8 +82,9 @@ class ChangeSearch:
         What is asked for, and the answer to begin with.
     seed
         Equal seeds take equal steps.
-    sizes
-        By demand, how much of what is scarce it takes; if None, the parts that it takes of each resource, added up.
+    appraisal
+        What demands and nodes are worth: changes are tried more often where more of a node is not paid for. If None,
+        demands are as large as the parts that they take of each resource, added up.
 
     Attributes
     ----------
@@ -91,12 +97,18 @@ class ChangeSearch:
         problem: Problem,
         placements: Iterable[Placement],
         seed: int,
-        sizes: Sequence[int] | None = None,
+        appraisal: Appraisal | None = None,
     ) -> None:
         self._random = Random(seed)
         self.answer = WorkingAnswer(problem, placements, self._random)
         self._weights = [demand.weight for demand in problem.demands]
-        self._sizes = _parts(problem) if sizes is None else sizes
+        self._appraisal = appraisal
+        self._sizes = _parts(problem)
+        if appraisal is not None:
+            self._sizes = [
+                appraisal.sizes.get(demand, 0)
+                for demand in indices(problem.demands)
+            ]
         units = list(dict.fromkeys(self.answer.unit_of.values()))
         self._random.shuffle(units)
         self._waiting = _Waiting(
@@ -110,19 +122,24 @@ class ChangeSearch:
         self._kinds: list[_NodeKind] = [
             _NodeKind(nodes) for nodes in alike.values()
         ]
-        # Making room for a gang that waits is one more kind of change.
-        self._gangs = _NodeKind(())
+        self._kind_of = {
+            node: kind for kind in self._kinds for node in kind.nodes
+        }
+        # By node, what is not paid for there: the more, the more often it is drawn.
+        self._unpaid = [0] * len(problem.nodes)
+        staying = grouped(
+            (placement.node, placement.demand)
+            for placement in self.answer.staying
+        )
+        self._staying = [staying.get(node, ()) for node in problem.all_nodes]
+        self._learn_unpaid(problem.all_nodes)
 
     def step(self) -> None:
         """Try one change, and keep it if the answer is not worse."""
-        kind = self._some_kind()
+        gang = self._some_gang()
+        nodes = self._some_nodes() if gang is None else self._nodes_for(gang)
+        kind = self._kind_of[nodes[0]] if nodes else self._kinds[0]
         kind.tries += 1
-        gang = None
-        if kind is self._gangs:
-            gang = self._waiting.some_gang(self._random)
-        nodes = (
-            self._some_nodes(kind) if gang is None else self._nodes_for(gang)
-        )
         drawn = [demand for node in nodes for demand in self._some_on(node)]
         leaving = self._units(drawn)
         departures = [
@@ -142,6 +159,17 @@ class ChangeSearch:
             self._waiting.add(unit)
         for unit in self._units(entered):
             self._waiting.discard(unit)
+        touched = {site.node for _, site in departures}
+        touched.update(self.answer.node_of(demand) for demand in entered)
+        self._learn_unpaid(touched)
+
+    def _learn_unpaid(self, nodes: Iterable[NodeIndex]) -> None:
+        """Work out what is not paid for on some nodes, if anything is known of that."""
+        if self._appraisal is None:
+            return
+        for node in nodes:
+            occupants = (*self._staying[node], *self.answer.on_node(node))
+            self._unpaid[node] = self._appraisal.unpaid(node, occupants)
 
     def _units(self, demands: Iterable[DemandIndex]) -> list[MovableUnit]:
         """Return the units of demands, each once."""
@@ -151,27 +179,40 @@ class ChangeSearch:
 
     # Ruin.
 
-    def _some_kind(self) -> _NodeKind:
-        """Draw a kind of nodes: more often one where more changes were for the better."""
-        kinds = self._kinds
-        sizes = [len(kind.nodes) for kind in kinds]
-        gang_count = self._waiting.gang_count
-        if gang_count:
-            kinds, sizes = [*kinds, self._gangs], [*sizes, gang_count]
-        shares = list(
-            accumulate(
-                [
-                    size * kind.reputation
-                    for size, kind in zip(sizes, kinds, strict=True)
-                ]
-            )
-        )
-        return self._random.choices(kinds, cum_weights=shares)[0]
+    def _some_gang(self) -> MovableUnit | None:
+        """Draw a gang that waits, to make room for it; most often None."""
+        if self._random.random() >= _GANG_TURN:
+            return None
+        return self._waiting.some_gang(self._random)
 
-    def _some_nodes(self, kind: _NodeKind) -> list[NodeIndex]:
+    def _some_nodes(self) -> list[NodeIndex]:
         """Draw some nodes of a kind, between which demands can be exchanged."""
+        kind = self._some_kind()
         size = self._random.randint(1, _MOST_NODES)
-        return list(dict.fromkeys(self._random.choices(kind.nodes, k=size)))
+        if self._appraisal is None:
+            drawn = self._random.choices(kind.nodes, k=size)
+        else:
+            unpaid = [self._unpaid[node] for node in kind.nodes]
+            least = 1 + sum(unpaid) // (_LESS_OFTEN * len(unpaid))
+            weights = [max(least, amount) for amount in unpaid]
+            drawn = self._random.choices(kind.nodes, weights, k=size)
+        return list(dict.fromkeys(drawn))
+
+    def _some_kind(self) -> _NodeKind:
+        """Draw a kind of nodes: more often one of which more is not paid for, and where changes helped more often."""
+        sizes = [len(kind.nodes) for kind in self._kinds]
+        if self._appraisal is not None:
+            unpaid = [
+                sum([self._unpaid[node] for node in kind.nodes])
+                for kind in self._kinds
+            ]
+            least = 1 + sum(unpaid) // (_LESS_OFTEN * len(unpaid))
+            sizes = [max(least, amount) for amount in unpaid]
+        shares = [
+            size * kind.reputation
+            for size, kind in zip(sizes, self._kinds, strict=True)
+        ]
+        return self._random.choices(self._kinds, shares)[0]
 
     def _nodes_for(self, gang: MovableUnit) -> list[NodeIndex]:
         """Draw some nodes where a gang could stand, in one domain if it needs one."""
@@ -305,14 +346,10 @@ class _Waiting:
             self._units[place] = last
             self._place_of[last] = place
 
-    @property
-    def gang_count(self) -> int:
-        """The number of gangs that wait."""
-        return len(self._gangs)
-
-    def some_gang(self, random: Random) -> MovableUnit:
-        """Draw one of the gangs that wait."""
-        return random.choice(list(self._gangs))
+    def some_gang(self, random: Random) -> MovableUnit | None:
+        """Draw one of the gangs that wait; None if none does."""
+        gangs = list(self._gangs)
+        return random.choice(gangs) if gangs else None
 
     def in_turn(self, random: Random) -> Iterator[MovableUnit]:
         """Give out all units once, from any of them on."""

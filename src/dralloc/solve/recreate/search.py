@@ -42,7 +42,7 @@ from dralloc.problem.problem import (
     Remembered,
     Renumbered,
 )
-from dralloc.problem.solution import Placement, charged_grants
+from dralloc.problem.solution import Appraisal, Placement, charged_grants
 from dralloc.problem.subproblem import cut, places
 from dralloc.solve.first_fit.batch import QuickRun, place_all
 from dralloc.solve.policies.table import PARTS, Sizes
@@ -112,7 +112,7 @@ def _amount(
 # ----------------------------------------------------------------------------
 # Many searches side by side, each on a part of the nodes; then on other parts.
 
-_CHANGES: Final = 80
+_CHANGES: Final = 40
 """So many changes are tried for each node of a part, before nodes are parted anew."""
 
 _CHANGES_AROUND: Final = 10
@@ -130,7 +130,7 @@ _SIDE_BY_SIDE: Final = 8
 _PATIENCE: Final = 1
 """After so many rounds in a row with little gain the search is over: models do better then."""
 
-_LITTLE: Final = 300
+_LITTLE: Final = 150
 """Less than one demand more for so many that are placed is little gain."""
 
 _CLOCK: Final = 16
@@ -145,7 +145,7 @@ def recreated(  # noqa: PLR0913 - what to search, how, and where first
     placements: Sequence[Placement],
     options: Options,
     seconds: Callable[[], float],
-    sizes: Sequence[int] | None = None,
+    appraisal: Appraisal | None = None,
     around: Collection[NodeIndex] = (),
 ) -> Iterator[tuple[Placement, ...]]:
     """Give out better and better answers, until there are no more for a while.
@@ -154,8 +154,8 @@ def recreated(  # noqa: PLR0913 - what to search, how, and where first
     ----------
     placements
         The answer to begin with.
-    sizes
-        As `dralloc.solve.recreate.change.ChangeSearch` takes them.
+    appraisal
+        What demands and nodes are worth, as `dralloc.solve.recreate.change.ChangeSearch` takes it.
     options
         The seed, the jobs and where they are done, and how many parts are searched at most (``steps``). With the same
         seed and number of steps the answers are the same, however many jobs there are.
@@ -166,7 +166,7 @@ def recreated(  # noqa: PLR0913 - what to search, how, and where first
     """
     movable = movable_units(problem)
     steps = options.steps
-    rounds = _Rounds(problem, movable, options, sizes)
+    rounds = _Rounds(problem, movable, options, appraisal)
     for nodes in (around, None) if around else (None,):
         in_vain = 0
         while movable and in_vain < _PATIENCE and seconds() > 0 and steps != 0:
@@ -196,8 +196,8 @@ class _PartTask:
         Where the part's demands are now.
     seed, changes
         How to search, and how often.
-    sizes
-        By demand of the part.
+    appraisal
+        Of the part.
     seconds
         When to stop all the same.
     """
@@ -209,7 +209,7 @@ class _PartTask:
     seed: int
     changes: int
     seconds: float
-    sizes: Sequence[int] | None
+    appraisal: Appraisal | None
 
     @without_garbage_collection()
     def run(self) -> list[Placement]:
@@ -223,7 +223,7 @@ class _PartTask:
         )
         problem = replace(excerpt.problem, eligibility=Remembered(answers))
         present = excerpt.inward(self.present)
-        search = ChangeSearch(problem, present, self.seed, self.sizes)
+        search = ChangeSearch(problem, present, self.seed, self.appraisal)
         for number in range(self.changes):
             if number % _CLOCK == 0 and time.perf_counter() >= end:
                 break
@@ -239,11 +239,11 @@ class _Rounds:
         problem: Problem,
         movable: Sequence[MovableUnit],
         options: Options,
-        sizes: Sequence[int] | None,
+        appraisal: Appraisal | None,
     ) -> None:
         self._problem = problem
         self._movable = movable
-        self._sizes = sizes
+        self._appraisal = appraisal
         self._options = options
         self._random = np.random.default_rng(options.seed)
         self._eligibility = Parcel(problem.eligibility)
@@ -324,10 +324,24 @@ class _Rounds:
             if placement.demand not in moving
         ]
         ledger = _with(self._problem, staying)
+        appraisal = self._beside(staying)
         return [
-            self._task(nodes, dealt, homes, ledger, seconds)
+            self._task(nodes, dealt, homes, ledger, seconds, appraisal)
             for nodes, dealt in zip(parts, members, strict=True)
         ]
+
+    def _beside(self, staying: Sequence[Placement]) -> Appraisal | None:
+        """Return what demands are worth, and what nodes are beyond what those pay that stay."""
+        if self._appraisal is None:
+            return None
+        on_node = grouped(
+            (placement.node, placement.demand) for placement in staying
+        )
+        unpaid = [
+            self._appraisal.unpaid(node, on_node.get(node, ()))
+            for node in self._problem.all_nodes
+        ]
+        return replace(self._appraisal, nodes=unpaid)
 
     def _members(
         self,
@@ -355,13 +369,14 @@ class _Rounds:
                 members[part] += unit.members
         return members
 
-    def _task(
+    def _task(  # noqa: PLR0913 - a part, and what is known of the whole
         self,
         nodes: Sequence[NodeIndex],
         members: Sequence[DemandIndex],
         homes: Mapping[DemandIndex, Placement],
         ledger: Ledger,
         seconds: float,
+        appraisal: Appraisal | None,
     ) -> _PartTask:
         inside = places(nodes)
         demands = [
@@ -369,7 +384,6 @@ class _Rounds:
         ]
         part = cut(self._problem, nodes, demands=demands, ledger=ledger)
         bare = replace(part.problem, eligibility=_WITHOUT_ANSWERS, budgets=())
-        sizes = self._sizes
         return _PartTask(
             Excerpt(bare, members, part.nodes, part.devices),
             part.counters,
@@ -378,7 +392,7 @@ class _Rounds:
             int(self._random.integers(MAX_SEED)),
             self._changes * len(nodes),
             seconds,
-            None if sizes is None else [sizes[demand] for demand in members],
+            appraisal and appraisal.of_part(members, part.nodes),
         )
 
 
@@ -466,7 +480,7 @@ class Starts:
     def __call__(
         self,
         present: Sequence[Placement],
-        sizes: Sequence[int],
+        appraisal: Appraisal | None,
         seconds: Callable[[], float],
     ) -> Iterator[Sequence[Placement]]:
         """Give out answers, the later ones better and better.
@@ -475,8 +489,8 @@ class Starts:
         ----------
         present
             An answer that is known.
-        sizes
-            By demand, how much of what is scarce it takes; all 0 if that is not known.
+        appraisal
+            What demands and nodes are worth; None if that is not known.
         seconds
             Tells how many seconds are left.
         """
@@ -492,7 +506,7 @@ class Starts:
             best,
             self._options,
             seconds,
-            sizes if any(sizes) else None,
+            appraisal,
             self._around,
         )
 

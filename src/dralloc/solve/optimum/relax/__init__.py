@@ -21,10 +21,9 @@ possible of those above, so that the bounds of the levels together are those of 
 from __future__ import annotations
 
 from dralloc.solve.optimum.relax.ladder import (
-    Appraisal,
     Bound,
     RelaxationLadder,
     relaxed_bounds,
 )
 
-__all__ = ["Appraisal", "Bound", "RelaxationLadder", "relaxed_bounds"]
+__all__ = ["Bound", "RelaxationLadder", "relaxed_bounds"]

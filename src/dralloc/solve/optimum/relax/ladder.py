@@ -7,14 +7,14 @@ alike; the ladder; and, with the same prices, what nodes cost at least that hold
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from heapq import heapify, heappop, heappush
 from itertools import chain, islice, product
-from math import gcd, log2
+from math import gcd, isfinite, log2
 from operator import mul
 from threading import Thread
 from typing import Final, NamedTuple, TypeVar
@@ -22,9 +22,13 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dralloc.problem import DemandIndex, NodeIndex, Problem
+from dralloc.problem import DemandIndex, Problem
 from dralloc.problem.indices import grouped, summed
-from dralloc.problem.solution import LevelPrices
+from dralloc.problem.solution import (
+    APPRAISAL_UNIT,
+    Appraisal,
+    LevelPrices,
+)
 from dralloc.solve.optimum.classes.demand_classes import Listed
 from dralloc.solve.optimum.objective import Objective
 from dralloc.solve.optimum.relax.demand_kinds import (
@@ -44,7 +48,6 @@ from dralloc.solve.optimum.solvers import linear
 from dralloc.solve.optimum.stopping import Stop, Stopped
 
 __all__ = [
-    "Appraisal",
     "Bound",
     "RelaxationLadder",
     "RelaxedCover",
@@ -604,46 +607,6 @@ def _market(problem: Problem, stop: Stop) -> Market:
     return Market(problem, demand_kinds, offers, stop)
 
 
-_SIZE_UNIT: Final = 2**20
-"""The size of a demand that pays as much as one of the last level is worth."""
-
-
-@dataclass(frozen=True, slots=True)
-class Appraisal:
-    """What demands and nodes are worth at the prices of a relaxation, which tells where a bound and an answer differ.
-
-    The bound is the sum of what all nodes are worth and of what demands are worth beyond what they pay. So it
-    differs from an answer by three things alone: what is worth something on a node and not paid for by who is there,
-    what demands pay beyond the least that they could, and what those that wait are worth beyond that.
-
-    Parameters
-    ----------
-    sizes
-        By demand, what it pays on the node where that is least; 0 for one that fits on no node.
-    profits
-        By demand, what it is worth beyond that; 0 for one that pays too much, or fits on no node.
-    nodes
-        By node, what all that it has is worth.
-    """
-
-    sizes: Mapping[DemandIndex, int]
-    profits: Mapping[DemandIndex, int]
-    nodes: Sequence[int]
-
-    def renumbered(self, demands: Sequence[DemandIndex]) -> Appraisal:
-        """Return the same with other numbers of demands, given by number."""
-        return Appraisal(
-            {demands[demand]: size for demand, size in self.sizes.items()},
-            {demands[demand]: value for demand, value in self.profits.items()},
-            self.nodes,
-        )
-
-    def unpaid(self, node: NodeIndex, demands: Iterable[DemandIndex]) -> int:
-        """Return what of a node is not paid for by the demands on it, counted as if they paid the least."""
-        paid = sum([self.sizes.get(demand, 0) for demand in demands])
-        return max(0, self.nodes[node] - paid)
-
-
 class RelaxationLadder:
     """Proves bounds, rung by rung, and knows then what demands pay.
 
@@ -663,6 +626,7 @@ class RelaxationLadder:
         self.stop = stop
         self._rungs = deque(_rungs(len(problem.nodes)))
         self._best: tuple[int, ...] | None = None
+        self._needed = 0.0
         self.levels = levels_of(demand.weight for demand in problem.demands)
         self.limits = [level.total for level in self.levels]
         self.proven: list[list[_Proven]] = [[] for _ in self.levels]
@@ -691,6 +655,9 @@ class RelaxationLadder:
                 rung = self._rungs[0]
                 self._prepare(rung)
                 before = self.stop.seconds()
+                if self._needed > before:
+                    # The rung would not be reached in time.
+                    break
                 for limits in self._climb(rung):
                     costs = tuple(
                         costs_of(self.problem, self.tiers, self.levels, limits)
@@ -699,10 +666,10 @@ class RelaxationLadder:
                         self._best = costs
                         yield self._bound(costs, rung.why)
                 self._rungs.popleft()
-                after = self.stop.seconds()
-                if (before - after) * _GROWTH > after:
-                    # The next rung would not be reached in time.
-                    break
+                taken = (
+                    before - self.stop.seconds() if isfinite(before) else 0.0
+                )
+                self._needed = _GROWTH * taken
 
     def _prepare(self, rung: _Rung) -> None:
         """Read what nodes offer, and import the solver, so that the first rungs do not seem to take long."""
@@ -787,13 +754,15 @@ class RelaxationLadder:
                 price = paid[member]
                 sizes[member], profits[member] = 0, 0
                 if price is not None:
-                    sizes[member] = price * _SIZE_UNIT // unit
-                    profits[member] = max(0, worth - price) * _SIZE_UNIT // unit
+                    sizes[member] = price * APPRAISAL_UNIT // unit
+                    profits[member] = (
+                        max(0, worth - price) * APPRAISAL_UNIT // unit
+                    )
         values = self.market.node_values(self._prices)
         return Appraisal(
             sizes,
             profits,
-            tuple([value * _SIZE_UNIT // unit for value in values]),
+            tuple([value * APPRAISAL_UNIT // unit for value in values]),
         )
 
     def _climb(self, rung: _Rung) -> Iterator[Sequence[int]]:
