@@ -168,7 +168,7 @@ def test_without_a_limit_all_orders_are_tried(
     monkeypatch.setattr(
         "dralloc.solve.recreate.search.starts", lambda _: iter(in_two_orders)
     )
-    answers = Starts(problem, Options(steps=0))((), (), lambda: inf)
+    answers = Starts(problem, Options(steps=0))((), None, lambda: inf)
     assert list(answers) == in_two_orders
 
 
@@ -206,7 +206,7 @@ def test_no_time_no_answer() -> None:
 def test_starts_end_with_the_best() -> None:
     problem = mixed_sizes()
     *_, best = Starts(problem, Options(steps=20))(
-        first_fit(problem).placements, (), lambda: 60.0
+        first_fit(problem).placements, None, lambda: 60.0
     )
     assert len(best) == len(problem.demands)
 
