@@ -48,8 +48,7 @@ def drawn_cluster(seed: int) -> list[Json]:
     whole = [
         f"node-{number}" for number, kind in enumerate(kinds) if kind == "whole"
     ]
-    for number, where in enumerate(random.sample(whole, k=1)):
-        objects += _running(f"runs-{number}", where)
+    objects += _running("runs-0", random.choice(whole))
     return [*objects, *_gang(), *_waiting(random)]
 
 
@@ -71,13 +70,13 @@ def _hardware(random: Random, name: str, kind: str) -> Iterator[Json]:
             ]
         case _:
             devices = [part for gpu in gpus for part in _parts(gpu)]
-    several = {"count": 2} if kind == "parted" else {}
+    slices = 2 if kind == "parted" else 1
     own: Json = {"pool": name, "nodeName": name}
-    yield resource_slice(devices, name=name, **own, **several)
-    if several:
+    yield resource_slice(devices, name=name, count=slices, **own)
+    if kind == "parted":
         sets = [counters(gpu, memory="80Gi") for gpu in gpus]
         yield resource_slice(
-            name=f"{name}-counters", sharedCounters=sets, **own, **several
+            name=f"{name}-counters", sharedCounters=sets, count=slices, **own
         )
     adapters = [
         device(f"nic-{number}") for number in range(random.randrange(1, 3))

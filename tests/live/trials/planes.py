@@ -146,7 +146,7 @@ class State:
         return {str(key_of(one)): one for one in self.claims if devices_of(one)}
 
     @property
-    def twice(self) -> list[tuple[str, str]]:
+    def twice(self) -> list[tuple[str, str, str]]:
         """The devices that more than one claim holds, where nobody may share them."""
         holders = Counter(
             (result["driver"], result["pool"], result["device"])

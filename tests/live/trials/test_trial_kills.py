@@ -15,7 +15,6 @@ from live.trials.crowds import PLANNED, planned_crowd, rivals
 from live.trials.planes import (
     SCHEDULERS,
     Plane,
-    State,
     begun,
     command,
     planes,
@@ -118,31 +117,3 @@ def test_a_killed_run_is_finished_or_undone(
         f"{plane.name}, {fence}, killed after {len(steps)} steps ({steps[-1]}), {then} {done.code}: "
         f"{bound} planned pods and {len(state.bound) - bound} rivals bound"
     )
-
-
-def test_states_say_what_is_wrong() -> None:
-    """What the trials rest on: a device that two claims hold, and a pod beside its claims, are seen."""
-    result = {
-        "driver": "d",
-        "pool": "node-0",
-        "device": "gpu-0",
-        "request": "gpu",
-    }
-    claims = [
-        {
-            "metadata": {"name": name, "namespace": "default"},
-            "status": {"allocation": {"devices": {"results": [result]}}},
-        }
-        for name in "ab"
-    ]
-    one = {
-        "metadata": {"name": "p", "namespace": "default"},
-        "spec": {
-            "nodeName": "node-1",
-            "resourceClaims": [{"name": "c", "resourceClaimName": "a"}],
-        },
-    }
-    assert State([one], claims, []).broken() == [
-        "held twice: ('d', 'node-0', 'gpu-0')",
-        "bound beside its claims: default/p",
-    ]
