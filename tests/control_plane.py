@@ -14,6 +14,7 @@ import subprocess
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -21,7 +22,7 @@ import pytest
 
 from wire import Json
 
-__all__ = ["Answer", "ControlPlane", "assets", "program", "running"]
+__all__ = ["Answer", "ControlPlane", "Daemon", "assets", "program", "running"]
 
 TOKEN: Final = "test-admin"
 PATIENCE: Final = 120.0
@@ -60,11 +61,16 @@ class ControlPlane:
         Where it listens, on 127.0.0.1.
     folder
         What it wrote, the logs among it.
+    daemons
+        Its programs, by name, for who takes one away for a while.
     """
 
-    def __init__(self, port: int, folder: Path) -> None:
+    def __init__(
+        self, port: int, folder: Path, daemons: Mapping[str, Daemon]
+    ) -> None:
         self.port = port
         self.folder = folder
+        self.daemons = daemons
         # Its certificate is made at its start, by itself.
         self._trust = ssl._create_unverified_context()
 
@@ -176,9 +182,11 @@ def running(
             f"--advertise-client-urls={etcd}",
         ]
         peer = f"--listen-peer-urls=http://127.0.0.1:{peers}"
-        stack.enter_context(
-            program(folder, programs / "etcd", *data, peer, "--unsafe-no-fsync")
+        store = Daemon(
+            folder, programs / "etcd", (*data, peer, "--unsafe-no-fsync")
         )
+        store.start()
+        stack.callback(store.stop)
         server = [
             f"--etcd-servers={etcd}",
             f"--secure-port={api}",
@@ -194,10 +202,12 @@ def running(
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
             f"--feature-gates={flags}",
         ]
-        process = stack.enter_context(
-            program(folder, programs / "kube-apiserver", *server)
+        front = Daemon(folder, programs / "kube-apiserver", tuple(server))
+        process = front.start()
+        stack.callback(front.stop)
+        plane = ControlPlane(
+            api, folder, {"etcd": store, "kube-apiserver": front}
         )
-        plane = ControlPlane(api, folder)
         _wait(lambda: plane.request("GET", "/readyz").accepted, process, folder)
         _wait(
             lambda: plane.request("GET", "/api/v1/namespaces/default").accepted,
@@ -207,24 +217,53 @@ def running(
         yield plane
 
 
+@dataclass
+class Daemon:
+    """A program that runs in a folder and adds to its log there; it can be killed, and started again as it was."""
+
+    folder: Path
+    binary: Path
+    arguments: tuple[str, ...]
+    process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Start it."""
+        with (self.folder / f"{self.binary.name}.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [self.binary, *self.arguments],
+                cwd=self.folder,
+                stdout=log,
+                stderr=log,
+            )
+        return self.process
+
+    def kill(self) -> None:
+        """End it without a warning."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    def stop(self) -> None:
+        """End it, and wait until it has ended."""
+        if self.process is None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+
 @contextmanager
 def program(
     folder: Path, binary: Path, *arguments: str
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A program that runs in the folder and logs there, as long as this lasts."""
-    with (folder / f"{binary.name}.log").open("wb") as log:
-        process = subprocess.Popen(
-            [binary, *arguments], cwd=folder, stdout=log, stderr=log
-        )
-        try:
-            yield process
-        finally:
-            process.terminate()
-            try:
-                process.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+    daemon = Daemon(folder, binary, arguments)
+    try:
+        yield daemon.start()
+    finally:
+        daemon.stop()
 
 
 def _wait(

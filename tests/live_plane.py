@@ -6,10 +6,15 @@ There is no kubelet: nodes are objects, and pods stay bound and never run.
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -58,6 +63,14 @@ KEPT = ("Namespace", "PriorityClass", "ServiceAccount", "Lease")
 
 GATES_ON = dict.fromkeys(SCHEDULER_GATES, True)
 
+TIMES: Final = Fraction(os.environ.get("DRALLOC_LIVE", "1/25"))
+"""So many of the trials that take long; 1 are as many as the figures in benchmarks/README.md are of."""
+
+
+def trials(count: int) -> int:
+    """Return how many trials to make where so many are made at full strength."""
+    return ceil(count * TIMES)
+
 
 @dataclass
 class LivePlane:
@@ -86,15 +99,19 @@ class LivePlane:
             )
 
     @contextmanager
-    def running_scheduler(self) -> Iterator[None]:
-        """kube-scheduler, as long as this lasts."""
+    def running_scheduler(
+        self, binary: str = "kube-scheduler"
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """kube-scheduler, or another build of it, as long as this lasts."""
         flags = (
             f"--kubeconfig={self.kubeconfig}", "--leader-elect=false", "--secure-port=0",
             "--authentication-skip-lookup", self.gates(SCHEDULER_GATES),
             "--kube-api-qps=3000", "--kube-api-burst=6000",
         )  # fmt: skip
-        with program(self.plane.folder, assets() / "kube-scheduler", *flags):
-            yield
+        if not (assets() / binary).is_file():
+            pytest.skip(f"KUBEBUILDER_ASSETS names no directory with {binary}")
+        with program(self.plane.folder, assets() / binary, *flags) as process:
+            yield process
 
     def add(self, given: Iterable[Json]) -> None:
         """Make objects as they are, with their status; nodes are ready, pods have an image."""

@@ -394,8 +394,11 @@ def fenced(server: Simulated) -> list[Json]:
 def test_what_is_written_again_is_adopted_no_more() -> None:
     journal = WriteJournal()
     for step in (JournalStep.ALLOCATION, JournalStep.ADOPT):
-        journal.add(step, uid="a")
-        journal.add(step, uid="b")
-    assert journal.adopted == {"a", "b"}
+        journal.add(step, uid="a", claim=["default", "x"], earlier="run-0")
+        journal.add(step, uid="b", claim=["default", "y"])
+    assert {uid: claim.earlier for uid, claim in journal.adopted.items()} == {
+        "a": "run-0",
+        "b": "",
+    }
     journal.add(JournalStep.ALLOCATION, uid="a")
-    assert journal.adopted == {"b"}
+    assert journal.adopted.keys() == {"b"}

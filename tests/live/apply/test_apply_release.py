@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache, partial
 
 import pytest
 
 from dralloc.live.apply import Fence, NodeTaintFence, Selection, TaintRuleFence
 from dralloc.live.apply.executor import Executor, LeftAlone
-from dralloc.live.apply.units import JournalStep, WriteUnit
+from dralloc.live.apply.units import RUN, JournalStep, WriteUnit
+from dralloc.live.snapshot import Refused
 from live.apply.runs import GATE, gated, run_on
 from live.apply.schedules import (
     Client,
@@ -335,28 +338,115 @@ def test_a_rollback_leaves_what_another_run_is_about_to_release() -> None:
     assert outcomes[2] > 0
 
 
-def test_what_a_run_adopted_its_own_rollback_leaves() -> None:
-    """A pod of the first run may wait for its binding with that claim."""
+def adopted_and_gated() -> tuple[World, Journalled]:
+    """A gang that a killed run wrote, and the journal of another, killed when it had adopted a claim or all of them."""
     world = written_and_gated()
     rival = Journalled()
     world.rivals.append(rival)
-    for step in range(90):
-        world.apply({step: rival.kill}, rival)
-        if any(rival.of(JournalStep.ADOPT)):
-            break
-    assert any(rival.of(JournalStep.ADOPT))
-    assert released_of(world.server) == []
-    world.journal, first = rival, world.journal
+    return world, rival
+
+
+def rolled_back(world: World, journal: Journalled) -> None:
+    """Roll back what another journal is about."""
+    world.journal, first = journal, world.journal
     world.rollback({})
     world.journal = first
-    held = [
-        claim["metadata"]["name"]
-        for claim in world.server.of("resourceclaims")
-        if devices_of(claim)
+
+
+def names_on_claims(world: World) -> list[str]:
+    """The runs whose names the claims of the gang have."""
+    return [
+        world.server.one("resourceclaims", name)["metadata"]
+        .get("annotations", {})
+        .get(RUN, "")
+        for name in "abc"
     ]
-    assert {"a", "b", "c"} <= set(held)
-    world.end()
-    world.check()
+
+
+def held_of_gang(world: World) -> list[str]:
+    return [
+        name
+        for name in "abc"
+        if devices_of(world.server.one("resourceclaims", name))
+    ]
+
+
+def test_what_a_run_adopted_its_rollback_gives_back() -> None:
+    """The run that wrote it takes it back, or goes on, as if nobody had been there."""
+    adopted: set[int] = set()
+    for then in ("rollback", "resume"):
+        for step in range(90):
+            world, rival = adopted_and_gated()
+            before = names_on_claims(world)
+            world.apply({step: rival.kill}, rival)
+            if released_of(world.server):
+                break
+            adopted.add(len(list(rival.of(JournalStep.ADOPT))))
+            rolled_back(world, rival)
+            assert names_on_claims(world) == before, step
+            if then == "rollback":
+                world.rollback({})
+                assert held_of_gang(world) == [], step
+            else:
+                world.apply({})
+                assert released_of(world.server) == ["p", "q"], step
+            world.check()
+    assert adopted >= {0, 1, 2}
+
+
+def test_what_a_pod_was_released_with_is_not_given_back() -> None:
+    """A gang of two: one is released, with a claim that both use, when the run is killed."""
+    counts: Counter[int] = Counter()
+    for step in range(120):
+        world, rival = adopted_and_gated()
+        world.apply({step: rival.kill}, rival)
+        released = len(released_of(world.server))
+        counts[released] += 1
+        if rival.unfinished:
+            rolled_back(world, rival)
+        if released:
+            world.rollback({})
+            assert held_of_gang(world) == ["a", "b", "c"], step
+            world.rival_run()
+            assert released_of(world.server) == ["p", "q"], step
+        world.end()
+        world.check()
+    assert counts[1] > 0
+    assert counts[2] > 0
+
+
+@dataclass
+class OfOthers(Client):
+    """A client that is never fast enough to change the claim b."""
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Json | None = None,
+    ) -> Json:
+        if method == "PATCH" and path.endswith("/resourceclaims/b"):
+            raise Refused(409, "said the server")
+        return super().send(method, path, query, body)
+
+
+def test_a_claim_is_given_back_if_the_next_one_cannot_be_adopted() -> None:
+    """Before, it stayed with a run that did nothing with it, so that its own run could not take it back."""
+    world, _ = adopted_and_gated()
+    before = names_on_claims(world)
+    run = run_on(OfOthers(world.server), "run-9")
+    outcome = run.write(run.plan()[1])
+    reasons = {aside.key.name: aside.reason for aside in outcome.asides}
+    assert reasons == dict.fromkeys(
+        "pq", "claim default/b: is changed by somebody else"
+    )
+    assert outcome.released == ()
+    given = run.journal.of(JournalStep.GIVE_BACK)
+    assert [entry["claim"][1] for entry in given] == ["a"]
+    assert names_on_claims(world) == before
+    world.rollback({})
+    assert held_of_gang(world) == []
 
 
 def test_a_rollback_leaves_a_gang_whole_of_which_another_run_adopted_a_part() -> (
@@ -511,3 +601,26 @@ def test_a_pod_whose_claims_are_allocated_is_released_only_if_a_node_has_room() 
     told = {str(one.key): one.reason for one in outcome.asides}
     why = "its claims are allocated, and no node has room for it"
     assert told == {"default/large": why}
+
+
+def test_the_rest_of_a_gang_that_waits_for_it_is_released() -> None:
+    """A run was killed between two releases: the first pod is not bound before the second one comes."""
+    server = Simulated()
+    server.add(*gang())
+    for name, index in (("a", 0), ("b", 1), ("c", 2)):
+        held = allocated(name, {"device": f"gpu-{index}"})["status"]
+        path = f"/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/{name}/status"
+        server.send("PATCH", path, {}, {"status": held})
+    server.send(
+        "PATCH",
+        "/api/v1/namespaces/default/pods/p",
+        {},
+        {"spec": {"schedulingGates": []}},
+    )
+    for gated_only in (True, False):
+        run = run_on(server, selection=Selection(gated=gated_only))
+        _, units, asides = run.plan()
+        released = [one.key.name for unit in units for one in unit.demands]
+        assert "q" in released, gated_only
+        assert "p" not in released
+        assert asides == []

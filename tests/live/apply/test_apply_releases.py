@@ -70,6 +70,8 @@ def test_what_a_scheduler_does_follows_from_its_release_and_gates(
         ("v1.38.0", RuleSupport.WORKS),
         ("v1.37.4", RuleSupport.UNKNOWN),  # the scheduler may be of 1.36
         ("v1.36.3", RuleSupport.UNKNOWN),
+        ("v1.36.2", RuleSupport.VOID),  # or of this version
+        ("v1.35.4", RuleSupport.UNKNOWN),
         ("what", RuleSupport.UNKNOWN),
     ],
 )
@@ -77,6 +79,15 @@ def test_without_a_scheduler_that_can_be_seen_the_oldest_possible_counts(
     server: str, support: RuleSupport
 ) -> None:
     assert support_of(KubernetesVersion.parse(server), ()) is support
+
+
+def test_a_scheduler_whose_image_does_not_say_is_not_newer_than_the_server() -> (
+    None
+):
+    unknown = RunningScheduler(None, {})
+    for patch, support in ((2, RuleSupport.VOID), (3, RuleSupport.UNKNOWN)):
+        server = KubernetesVersion(36, patch)
+        assert support_of(server, [unknown]) is support
 
 
 def test_the_worst_of_several_schedulers_counts() -> None:
@@ -125,6 +136,8 @@ def test_rules_that_do_nothing_are_refused_although_they_are_asked_for() -> (
         match=r"--fence device-taints: kube-scheduler ignores DeviceTaintRules, or panics",
     ):
         chosen(scheduler_pod("v1.36.1", BOTH), kind=FenceKind.DEVICE_TAINTS)
+    with pytest.raises(ApplyError, match=r"kube-scheduler ignores"):
+        chosen(kind=FenceKind.DEVICE_TAINTS, version="v1.36.2")
     with pytest.raises(
         ApplyError,
         match=r"--fence device-taints: the API server serves no DeviceTaintRules",

@@ -165,8 +165,8 @@ def support_of(
     Parameters
     ----------
     server
-        The release of the API server. A scheduler that cannot be seen may be one minor version older (version skew
-        policy), and has its default gates.
+        The release of the API server. A scheduler that cannot be seen may be as new, or one minor version older
+        (version skew policy), and has its default gates.
     schedulers
         Those that can be seen.
     """
@@ -178,6 +178,11 @@ def support_of(
             if oldest.support is RuleSupport.WORKS
             else RuleSupport.UNKNOWN
         ]
+    if RuleSupport.UNKNOWN in seen and server is not None:
+        # No scheduler is newer than the API server, and one that is as new ignores rules.
+        newest = RunningScheduler(server, {_TAINTS: True, _RULES: True})
+        if newest.support is RuleSupport.VOID:
+            return RuleSupport.VOID
     worst = (
         RuleSupport.VOID,
         RuleSupport.NONE,

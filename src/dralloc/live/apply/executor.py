@@ -22,6 +22,7 @@ from dralloc.live.apply.units import (
     FINALIZER,
     GATE,
     RUN,
+    AdoptedClaim,
     JournalStep,
     WriteJournal,
     WriteUnit,
@@ -144,7 +145,8 @@ class Executor:
         Raises
         ------
         LeftAlone
-            A pod is gone before any was released, or a claim of it is not allocated; what was written is taken back.
+            A pod is gone before any was released, or a claim of it is not allocated; what was written is taken back,
+            and what was adopted is given back.
         """
         written = {claim.key for claim in unit.claims} - self._foreign
         failures: dict[ClaimKey, LeftAlone] = {}
@@ -165,6 +167,11 @@ class Executor:
         # begun is not taken apart.
         if failures and not self._is_released_in_part(unit):
             self._take_back(unit.claims)
+            self.give_back(
+                claim["metadata"]["uid"]
+                for claims in held_claims.values()
+                for claim in claims
+            )
             raise next(iter(failures.values()))
         self.stuck |= failures
         for demand in unit.demands:
@@ -258,15 +265,63 @@ class Executor:
                 claim=[*key],
                 uid=held["metadata"]["uid"],
                 version=version_of(held),
+                earlier=_run_of(held),
             )
-            marks = {"annotations": {RUN: self.journal.run}}
             with suppress(Refused, Unanswered):  # what was done shows
-                self.objects.patch(
-                    CLAIMS, key, {"metadata": {**condition(held), **marks}}
-                )
+                self._rename(held, self.journal.run)
                 return
             held = self._get(CLAIMS, key, held["metadata"]["uid"])
         raise LeftAlone(f"claim {key}", "is changed by somebody else")
+
+    def _rename(self, held: Json, run: str) -> None:
+        """Give a claim the name of a run, if it is still as it was seen."""
+        marks = {"annotations": {RUN: run}}
+        self.objects.patch(
+            CLAIMS, key_of(held), {"metadata": {**condition(held), **marks}}
+        )
+
+    def give_back(self, uids: Iterable[str]) -> None:
+        """Give adopted claims back to the runs that wrote them, which may then take them back, or release their pods.
+
+        What a pod has that this run released is kept: it relies on nobody taking that back.
+        """
+        adopted = self.journal.adopted
+        returned = [adopted[uid] for uid in uids if uid in adopted]
+        try:
+            kept = self._claims_of_released() if returned else frozenset()
+        except LeftAlone:
+            return  # nobody knows what they rely on
+        for claim in returned:
+            if claim.earlier and claim.key not in kept:
+                # It is gone meanwhile, or another run has adopted it.
+                with suppress(LeftAlone):
+                    self._give_back(claim)
+
+    def _give_back(self, claim: AdoptedClaim) -> None:
+        for _ in range(_ATTEMPTS):
+            held = self._get(CLAIMS, claim.key, claim.uid)
+            if not self._is_own(held):
+                return
+            self.journal.add(
+                JournalStep.GIVE_BACK,
+                claim=[*claim.key],
+                uid=claim.uid,
+                version=version_of(held),
+            )
+            with suppress(Refused, Unanswered):  # what was done shows
+                self._rename(held, claim.earlier)
+
+    def _claims_of_released(self) -> frozenset[ClaimKey]:
+        """Return the claims of the pods whose gates the run of the journal has taken."""
+        claims: set[ClaimKey] = set()
+        for entry in self.journal.of(JournalStep.RELEASE):
+            try:
+                pod = self._get(PODS, ClaimKey(*entry["pod"]), entry["uid"])
+            except Gone:
+                continue
+            if not self._has_gate(pod):
+                claims |= set(claims_of(pod))
+        return frozenset(claims)
 
     def retract(self, claim: WrittenClaim) -> None:
         """Take an allocation back, and the finalizer; that somebody deleted the claim is as good.
@@ -415,10 +470,11 @@ class Executor:
             pod = self._get(PODS, demand.key, demand.pod) if demand.pod else {}
         except LeftAlone:
             return False
-        return bool(pod) and all(
-            pod_gate["name"] != self.gate
-            for pod_gate in pod["spec"].get("schedulingGates") or ()
-        )
+        return bool(pod) and not self._has_gate(pod)
+
+    def _has_gate(self, pod: Json) -> bool:
+        gates = pod["spec"].get("schedulingGates") or ()
+        return any(gate["name"] == self.gate for gate in gates)
 
     def _release(self, demand: WrittenDemand, toleration: Json | None) -> None:
         """Take the gate from a pod, and keep it on its node.

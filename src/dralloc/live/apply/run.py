@@ -311,20 +311,24 @@ class ApplyRun:
             self._plan = plan = self.question.plan(view.cluster, start)
         units, asides = units_of(plan)
         ready, homeless = self._with_homes(
-            view.cluster, self._new(view.ready(self.selection.gate))
+            view, self._new(view.ready(self.selection.gate))
         )
         self._asides = [*asides, *homeless]
         return plan, [*units, *ready], self._asides
 
     def _with_homes(
-        self, cluster: Cluster, ready: Sequence[WriteUnit]
+        self, view: LiveView, ready: Sequence[WriteUnit]
     ) -> tuple[list[WriteUnit], list[Aside]]:
         """Split units that only wait for their release from those that would find no node after it.
 
         The plan says nothing of them: a pod that shares its claim may have no place where that is allocated.
         """
         waiting = {key for unit in ready for key in unit.demand_keys}
-        homes = self.question.homes(cluster, waiting) if waiting else {}
+        homes = (
+            self.question.homes(view.cluster, waiting, view.begun)
+            if waiting
+            else {}
+        )
         placed = [unit for unit in ready if unit.demand_keys <= homes.keys()]
         with_home = {key for unit in placed for key in unit.demand_keys}
         return placed, [
@@ -489,7 +493,8 @@ class ApplyRun:
 
         Gates cannot be given back. Where a pod of a unit has lost its own, the others are released, too, and keep what
         was written for them: without it, they would wait for ever on the nodes that they are kept on. A unit of which
-        another run has adopted a claim is left as a whole, too, as half of a gang may have no place.
+        another run has adopted a claim is left as a whole, too, as half of a gang may have no place. What this run has
+        adopted and released no pod with belongs to the run that wrote it again.
         """
         self.journal.is_undone = True
         self._take_on()
@@ -528,6 +533,7 @@ class ApplyRun:
                     taken_back.append(claim.key)
                 except LeftAlone as why:
                     left_alone.append(Aside(claim.key, str(why)))
+            self._executor.give_back(self.journal.adopted)
         self.journal.add(JournalStep.END)
         return ApplyOutcome(
             asides=tuple(left_alone),

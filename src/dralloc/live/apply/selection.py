@@ -221,11 +221,14 @@ class LiveView:
         The scheduling gates of each pod that has any.
     foreign
         What other runs fence.
+    begun
+        The pod groups of which a pod has no gate, and is not bound yet.
     """
 
     cluster: Cluster
     gates: Mapping[ClaimKey, list[str]]
     foreign: tuple[HeldFence, ...]
+    begun: frozenset[ClaimKey]
 
     @classmethod
     def of(
@@ -248,7 +251,15 @@ class LiveView:
         fences = fences_of(
             unfenced for unfenced in bare if unfenced["kind"] in FENCED_KINDS
         )
-        return cls(load_documents(selection.of(bare)), gates, fences)
+        begun = frozenset(
+            group
+            for unfenced in bare
+            if unfenced["kind"] == "Pod"
+            and _is_pending(unfenced)
+            and not gates_of(unfenced)
+            and (group := _group_of(unfenced)) is not None
+        )
+        return cls(load_documents(selection.of(bare)), gates, fences, begun)
 
     @property
     def awaited(self) -> list[ClaimKey]:
@@ -309,6 +320,12 @@ def _is_unallocated(resource: Json) -> bool:
     ).get("allocation")
 
 
+def _group_of(pod: Json) -> ClaimKey | None:
+    group = pod.get("spec", {}).get("schedulingGroup") or {}
+    name = group.get("podGroupName")
+    return ClaimKey(key_of(pod).namespace, name) if name else None
+
+
 def _is_pending(pod: Json) -> bool:
     return not pod.get("spec", {}).get("nodeName") and pod.get(
         "status", {}
@@ -332,7 +349,10 @@ class Question:
         return allocate(cluster, self.mode, choices=self.choices, start=start)
 
     def homes(
-        self, cluster: Cluster, waiting: Collection[ClaimKey]
+        self,
+        cluster: Cluster,
+        waiting: Collection[ClaimKey],
+        begun: Collection[ClaimKey] = (),
     ) -> Mapping[ClaimKey, str]:
         """Return where kube-scheduler would put pods whose claims are all allocated.
 
@@ -340,9 +360,12 @@ class Question:
         ----------
         waiting
             The pods. Others that wait are left aside, and one that would be put nowhere is missing in the answer.
+        begun
+            Pod groups of which pods are released already. Those wait for the rest of their group, and are left aside
+            here, so that each pod of the rest is put by itself.
         """
         pods = tuple(
-            pod
+            _by_itself(pod) if pod.pod_group in begun else pod
             for pod in cluster.pods
             if pod.spec.node_name or pod.key in waiting
         )
@@ -436,6 +459,12 @@ class Question:
         except CheckError as error:
             return [str(error)]
         return []
+
+
+def _by_itself(pod: Pod) -> Pod:
+    """Return a pod as if it belonged to no group."""
+    spec = pod.spec.model_copy(update={"scheduling_group": None})
+    return pod.model_copy(update={"spec": spec})
 
 
 def _lost(

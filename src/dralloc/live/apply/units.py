@@ -29,6 +29,7 @@ __all__ = [
     "GATE",
     "RUN",
     "TOKEN",
+    "AdoptedClaim",
     "Aside",
     "JournalFile",
     "JournalStep",
@@ -81,6 +82,21 @@ class WrittenClaim:
             PoolID(result["driver"], result["pool"])
             for result in self.allocation["devices"].get("results", ())
         )
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptedClaim:
+    """A claim that a run adopted for a pod that it was to release.
+
+    Parameters
+    ----------
+    earlier
+        The run whose name it had; empty in journals that do not say.
+    """
+
+    key: ClaimKey
+    uid: str
+    earlier: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +335,7 @@ class JournalStep(StrEnum):
     FINALIZER = "finalizer"
     ALLOCATION = "allocation"
     ADOPT = "adopt"
+    GIVE_BACK = "give back"
     RELEASE = "release"
     RETRACT = "retract"
     LIFT = "lift"
@@ -326,7 +343,12 @@ class JournalStep(StrEnum):
 
 
 Entry = Mapping[str, Any]
-_TELLING: Final = (JournalStep.RETRACT, JournalStep.LIFT, JournalStep.END)
+_TELLING: Final = (
+    JournalStep.GIVE_BACK,
+    JournalStep.RETRACT,
+    JournalStep.LIFT,
+    JournalStep.END,
+)
 """What is undone, and may be undone twice: where it cannot be noted, it is done all the same."""
 
 
@@ -410,21 +432,25 @@ class WriteJournal:
         return list({claim.uid: claim for claim in claims}.values())
 
     @property
-    def adopted(self) -> frozenset[str]:
-        """The UIDs of the claims that may have been adopted, and were not written again after that."""
+    def adopted(self) -> Mapping[str, AdoptedClaim]:
+        """The claims that may have been adopted, and were not written again after that, by UID."""
         claim_steps = (
             JournalStep.FINALIZER,
             JournalStep.ALLOCATION,
             JournalStep.ADOPT,
         )
-        last_steps = {
-            entry["uid"]: entry["step"]
+        last_entries = {
+            entry["uid"]: entry
             for entry in self.entries
             if entry["step"] in claim_steps
         }
-        return frozenset(
-            uid for uid, step in last_steps.items() if step == JournalStep.ADOPT
-        )
+        return {
+            uid: AdoptedClaim(
+                ClaimKey(*entry["claim"]), uid, entry.get("earlier", "")
+            )
+            for uid, entry in last_entries.items()
+            if entry["step"] == JournalStep.ADOPT
+        }
 
 
 @dataclass
