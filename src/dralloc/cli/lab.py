@@ -465,18 +465,18 @@ def validate_command(  # noqa: PLR0913 - one parameter per option
     from dralloc.objects.load import read
 
     with session.busy("checking"):
+        reading = read(*paths, limits=session.limits)
         validation = validate_reading(
-            read(*paths, limits=session.limits),
-            choices.features,
-            choices.kubernetes,
+            reading, choices.features, choices.kubernetes
         )
+    session.warn(reading.left_out)
     shown = Validation(
         violation for violation in validation if violation.level.reaches(level)
     )
     if sarif:
         session.print_json(as_sarif(shown, RULES))
     elif session.form is Form.TABLE:
-        session.print_lines(violation.line for violation in shown)
+        session.print_lines(shown.lines())
         if not session.no_headers:
             session.show([Line(validation.headline, "bold")])
     else:
@@ -540,12 +540,19 @@ def conformance_command(  # noqa: PLR0913 - one parameter per option
                 typer.echo(json.dumps(outcome.to_dict()))
     if not outcomes:
         raise DrallocError(
-            f"no case is named {only!r}" if only else "there are no cases"
+            f"no case is named {only!r}" if only else _no_cases(cases, kind)
         )
     if session.form is not Form.JSON:
         session.answer(Outcomes(outcomes))
     if not all(outcome.passed for outcome in outcomes):
         raise typer.Exit(Exit.FAILED)
+
+
+def _no_cases(paths: Sequence[Path], kind: CaseKind | None) -> str:
+    """Return what is missing, and where it was looked for."""
+    looked_at = ", ".join(map(str, paths))
+    cases = f"cases of kind {kind}" if kind else "recorded cases"
+    return f"no {cases} in {looked_at}; directories are searched for *.jsonl, *.jsonl.gz and *.json.gz"
 
 
 @dataclass(frozen=True)

@@ -409,15 +409,21 @@ class _Members:
             for index, request in enumerate(claim.requests):
                 title = request_text(claim, request)
                 alternatives_text = " or ".join(
-                    alternative.defect or self._asked(alternative)
+                    alternative.defect.removeprefix(f"{title}: ")
+                    or self._asked(alternative)
                     for alternative in request.alternatives
+                )
+                has_defect = any(
+                    alternative.defect for alternative in request.alternatives
                 )
                 change = Change(requests=frozenset({(number, index)}))
                 yield Member(
                     MemberKind.REQUEST,
                     title,
                     change,
-                    f"asks for {alternatives_text}",
+                    alternatives_text
+                    if has_defect
+                    else f"asks for {alternatives_text}",
                 )
         for place, claim, alternative in alternatives_of(self.claims):
             about = request_text(claim, alternative)
