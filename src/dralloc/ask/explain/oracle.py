@@ -486,7 +486,7 @@ class _Members:
             for rule in self.snapshot.rules(node)
         )
         for rule, number in counts.items():
-            detail = f"leaves out {counted(number, 'node')}"
+            detail = f"rules out {counted(number, 'node')}"
             yield Member(
                 MemberKind.NODES, rule, Change(rules=frozenset({rule})), detail
             )

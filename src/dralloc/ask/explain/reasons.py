@@ -289,8 +289,8 @@ class Code(StrEnum):
 
 
 ADVICE: Final[Mapping[Code, str]] = {
-    Code.FULL: "request less of the node or bind the pod to others less, free what others hold, or add a node",
-    Code.NODE: "change the pod's node selection, or make the node schedulable",
+    Code.FULL: "lower the requests or relax the affinity of the pod, free what others hold, or add a node",
+    Code.NODE: "change the node selection or the tolerations of the pod, or make the node schedulable",
     Code.ERROR: "correct what the message names",
     Code.NO_CLASS: "create the DeviceClass, or name one that exists",
     Code.CEL: "guard the attribute in the selector, with has() or .?",
