@@ -44,6 +44,13 @@ def test_examples_have_arguments_and_options_that_exist(name: str) -> None:
     assert surplus == []
 
 
+@pytest.mark.parametrize("name", [*COMMANDS, *PLANS])
+def test_help_names_no_types_of_python(name: str) -> None:
+    words = [name] if name in COMMANDS else ["plan", name]
+    text = CliRunner().invoke(app, [*words, "--help"]).stdout
+    assert not re.search(r"<(list\[|path>|int range>|text>)", text)
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_a_command_ends_with_its_example(name: str) -> None:
     text = CliRunner().invoke(app, [name, "--help"]).stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -146,14 +147,15 @@ ABOUT_SERVERS = {
 }
 """Those that read a live one."""
 
-OTHERS = {
-    "batch": "a log, of which each event is a line",
-    "conformance": "recorded cases, not a cluster",
-    "example": "what it has written",
-    "export-model": "nothing: the model is in a file",
-    "schema": "JSON",
+ABOUT_OTHERS = {
+    "conformance": [f"cases-{LONG}.jsonl"],
+    "example": [f"dir-{LONG}"],
+    "export-model": [f"cluster-{LONG}.yaml", "--to", f"model-{LONG}.mps"],
 }
-"""Those that print no tables about clusters, and what they print."""
+"""Those about other things, with arguments in the folder of the test."""
+
+OTHERS = {"batch": "a log, of which each event is a line", "schema": "JSON"}
+"""Those that print no tables, and what they print."""
 
 
 def commands(group: Any, *path: str) -> Iterator[str]:
@@ -168,7 +170,7 @@ def commands(group: Any, *path: str) -> Iterator[str]:
 def test_every_command_is_looked_at() -> None:
     looked_at = {
         " ".join(word for word in words.split(" --")[0].split())
-        for words in (*ABOUT_FILES, *ABOUT_SERVERS, *OTHERS)
+        for words in (*ABOUT_FILES, *ABOUT_SERVERS, *ABOUT_OTHERS, *OTHERS)
     }
     assert set(commands(typer.main.get_command(app))) == looked_at
 
@@ -235,6 +237,60 @@ def test_neither_is_by_commands_about_live_clusters(
                 at += ["--journal", str(tmp_path / "journal")]
             results.append(run(command, *at, *ABOUT_SERVERS[command]))
     expect_whole_lines(*results)
+
+
+@pytest.mark.parametrize("columns", ["80", ""])
+@pytest.mark.parametrize("command", ABOUT_OTHERS)
+def test_neither_is_by_commands_about_other_things(
+    command: str,
+    columns: str,
+    long_names: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / f"cluster-{LONG}.yaml").write_text(long_names.read_text())
+    cases = [
+        {
+            "id": f"case{number}-{LONG}",
+            "expression": f"device.driver == 'dri{number}-{LONG}'",
+            "device": {"driver": f"dri0-{LONG}"},
+            "expect": "true",
+        }
+        for number in range(2)
+    ]
+    recorded = tmp_path / f"cases-{LONG}.jsonl"
+    recorded.write_text("\n".join(map(json.dumps, cases)))
+    results = []
+    for width in (columns, "1000"):
+        monkeypatch.setenv("COLUMNS", width)
+        results.append(run(command, *ABOUT_OTHERS[command]))
+        shutil.rmtree(tmp_path / f"dir-{LONG}", ignore_errors=True)
+    expect_whole_lines(*results)
+    if command == "conformance":
+        assert f"case1-{LONG}" in results[0].stdout
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        f" node-{LONG}  3\n",
+        f" node-{LONG[:30]}\n {LONG[30:]}\n",
+        f" node-{LONG}  3 \n",
+        f" node-{LONG}\n   3 devices\n",
+    ],
+)
+def test_a_table_that_wraps_or_splits_would_be_seen(shown: str) -> None:
+    whole = f" node-{LONG}  3 devices\n"
+
+    def result(text: str) -> Result:
+        printing = typer.Typer(add_completion=False)
+        printing.command()(lambda: typer.echo(text, nl=False))
+        return CliRunner().invoke(printing)
+
+    expect_whole_lines(result(whole), result(whole))
+    with pytest.raises(AssertionError):
+        expect_whole_lines(result(shown), result(whole))
 
 
 def expression_that_fails(number: int) -> str:

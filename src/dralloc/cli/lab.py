@@ -87,23 +87,25 @@ class Drawn:
         list[str] | None,
         typer.Option(
             metavar="TEMPLATE=SHARE",
-            help="Draw arrivals of this; may be given several times.",
+            help="Draw arrivals of this template; may be given several times.",
         ),
     ] = None
     per_hour: Annotated[
         float,
         typer.Option(
-            min=0.001, metavar="N", help="How many arrive in an hour."
+            min=0.001, metavar="N", help="How many pods arrive in an hour."
         ),
     ] = 10.0
     hours: Annotated[
         float,
-        typer.Option(min=0.001, metavar="H", help="For how long they arrive."),
+        typer.Option(
+            min=0.001, metavar="H", help="For how many hours pods arrive."
+        ),
     ] = 24.0
     mean_hours: Annotated[
         float,
         typer.Option(
-            min=0.001, metavar="H", help="How long they run on average."
+            min=0.001, metavar="H", help="How many hours they run on average."
         ),
     ] = 1.0
     durations: Annotated[
@@ -115,7 +117,7 @@ class Drawn:
             min=0,
             max=1,
             metavar="X",
-            help="By which part more arrive at noon, and fewer at midnight.",
+            help="By which share arrivals rise at noon and fall at midnight.",
         ),
     ] = 0.0
 
@@ -133,7 +135,7 @@ def simulate_command(  # noqa: PLR0913 - one parameter per option
         bool,
         typer.Option(
             "--recorded",
-            help="Let the pods of the files arrive when they were made.",
+            help="Take the pods of the files as arrivals, at their creation times.",
         ),
     ] = False,
     policy: Annotated[
@@ -154,7 +156,7 @@ def simulate_command(  # noqa: PLR0913 - one parameter per option
         typer.Option(
             min=0.001,
             metavar="S",
-            help="Decide at every multiple of so many seconds.",
+            help="Decide every S seconds.",
         ),
     ] = None,
     batch: Annotated[
@@ -162,7 +164,7 @@ def simulate_command(  # noqa: PLR0913 - one parameter per option
         typer.Option(
             min=1,
             metavar="N",
-            help="Decide when so many have come since the last time.",
+            help="Decide when N pods have arrived since the last decision.",
         ),
     ] = None,
     patience: Annotated[
@@ -170,24 +172,26 @@ def simulate_command(  # noqa: PLR0913 - one parameter per option
         typer.Option(
             min=0,
             metavar="S",
-            help="Seconds after which who has no place is refused.",
+            help="Refuse pods that have waited for this many seconds.",
         ),
     ] = None,
     warm_up: Annotated[
         float,
         typer.Option(
-            min=0, metavar="S", help="Seconds that figures do not count."
+            min=0,
+            metavar="S",
+            help="Leave this many seconds at the beginning out of the figures.",
         ),
     ] = 0.0,
     until: Annotated[
         float | None,
-        typer.Option(min=0, metavar="S", help="Seconds after which it ends."),
+        typer.Option(min=0, metavar="S", help="End after this many seconds."),
     ] = None,
     preemption: Annotated[
         bool,
         typer.Option(
             "--preemption",
-            help="Let the more important take the place of the less important.",
+            help="Let pods evict others of lower priority.",
         ),
     ] = False,
     moves_every: Annotated[
@@ -195,27 +199,29 @@ def simulate_command(  # noqa: PLR0913 - one parameter per option
         typer.Option(
             min=0.001,
             metavar="S",
-            help="Let others move at every multiple of so many seconds, if that gets somebody a place.",
+            help="Every S seconds, move running claims where that makes room for a waiting pod.",
         ),
     ] = None,
     moves: Annotated[
         int,
         typer.Option(
-            min=0, metavar="K", help="So many claims move at most each time."
+            min=0,
+            metavar="K",
+            help="How many claims to move at most each time.",
         ),
     ] = 5,
     state: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Keep each finished seed in a file here, and go on from these.",
+            help="Keep finished seeds in this directory, and go on from them.",
         ),
     ] = None,
     regret: Annotated[
         bool,
         typer.Option(
             "--regret",
-            help="Hold decisions against optima, and the run against a clairvoyant bound.",
+            help="Compare decisions with optima, and the run with a clairvoyant bound.",
         ),
     ] = False,
     to: Annotated[
@@ -223,7 +229,7 @@ def simulate_command(  # noqa: PLR0913 - one parameter per option
         typer.Option(
             "--to",
             metavar="FILE",
-            help="Write what became of each arrival as CSV; - prints it.",
+            help="Write what happened to each arrival as CSV; - prints it.",
         ),
     ] = None,
     report: Annotated[
@@ -237,7 +243,7 @@ def simulate_command(  # noqa: PLR0913 - one parameter per option
     choices: Annotated[Choices, SIMULATE],
     session: Answers,
 ) -> None:
-    """Let pods arrive, run and leave, and see what a policy makes of it."""
+    """Simulate pods that arrive, run and leave, under a policy."""
     from dralloc.objects.save import write_text
 
     cluster, arrivals = _arrivals(
@@ -330,8 +336,8 @@ Target = Annotated[
     typer.Option(
         "--to",
         metavar="FILE",
-        help="Where to write the rows as CSV; finished ones are kept in FILE.jsonl, and a study that was killed goes "
-        "on. - is standard output, and nothing is kept.",
+        help="Where to write the rows as CSV. Finished rows are kept in FILE.jsonl, from which an "
+        "interrupted study goes on. - is standard output, and keeps nothing.",
         show_default=False,
     ),
 ]
@@ -356,7 +362,7 @@ def study_command(  # noqa: PLR0913 - one parameter per option
         str,
         typer.Option(
             metavar="X,Y",
-            help="How many times as many pods and claims to place, e.g. 0.9,1.0,1.1.",
+            help="By which factors to multiply pods and claims, e.g. 0.9,1.0,1.1.",
         ),
     ] = "1.0",
     to: Target = None,
@@ -364,7 +370,7 @@ def study_command(  # noqa: PLR0913 - one parameter per option
     choices: Annotated[Choices, STUDY],
     session: Checks,
 ) -> None:
-    """Answer for many seeds, demands and modes, and show or write a table."""
+    """Compare modes over many seeds and levels of demand, as a table."""
     from dralloc.objects.save import write_text
 
     file = None if to == STDOUT else to
@@ -449,13 +455,13 @@ def validate_command(  # noqa: PLR0913 - one parameter per option
         bool, typer.Option("--strict", help="Warnings count as failures, too.")
     ] = False,
     level: Annotated[
-        Level, typer.Option(help="Leave out what is less bad than this.")
+        Level, typer.Option(help="Hide what is less severe than this.")
     ] = Level.INFO,
     *,
     choices: Annotated[Choices, GATES],
     session: Checks,
 ) -> None:
-    """Check objects as the API server does, and for what it cannot see."""
+    """Check objects as the API server does, and for problems that it cannot see."""
     from dralloc.lint.validate import (
         RULES,
         Validation,
@@ -465,18 +471,18 @@ def validate_command(  # noqa: PLR0913 - one parameter per option
     from dralloc.objects.load import read
 
     with session.busy("checking"):
+        reading = read(*paths, limits=session.limits)
         validation = validate_reading(
-            read(*paths, limits=session.limits),
-            choices.features,
-            choices.kubernetes,
+            reading, choices.features, choices.kubernetes
         )
+    session.warn(reading.left_out)
     shown = Validation(
         violation for violation in validation if violation.level.reaches(level)
     )
     if sarif:
         session.print_json(as_sarif(shown, RULES))
     elif session.form is Form.TABLE:
-        session.print_lines(violation.line for violation in shown)
+        session.print_lines(shown.lines())
         if not session.no_headers:
             session.show([Line(validation.headline, "bold")])
     else:
@@ -540,12 +546,19 @@ def conformance_command(  # noqa: PLR0913 - one parameter per option
                 typer.echo(json.dumps(outcome.to_dict()))
     if not outcomes:
         raise DrallocError(
-            f"no case is named {only!r}" if only else "there are no cases"
+            f"no case is named {only!r}" if only else _no_cases(cases, kind)
         )
     if session.form is not Form.JSON:
         session.answer(Outcomes(outcomes))
     if not all(outcome.passed for outcome in outcomes):
         raise typer.Exit(Exit.FAILED)
+
+
+def _no_cases(paths: Sequence[Path], kind: CaseKind | None) -> str:
+    """Return what is missing, and where it was looked for."""
+    looked_at = ", ".join(map(str, paths))
+    cases = f"cases of kind {kind}" if kind else "recorded cases"
+    return f"no {cases} in {looked_at}; directories are searched for *.jsonl, *.jsonl.gz and *.json.gz"
 
 
 @dataclass(frozen=True)
@@ -677,7 +690,8 @@ def example_command(
     directory: Annotated[
         Path,
         typer.Argument(
-            metavar="DIR", help="Where to write them; it is made if need be."
+            metavar="DIR",
+            help="Where to write them; created if it does not exist.",
         ),
     ],
     *,

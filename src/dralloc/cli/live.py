@@ -103,7 +103,7 @@ class Live(ServerOptions):
             "--selector",
             "-l",
             metavar="LABELS",
-            help="Only pods with these labels, as kubectl has it.",
+            help="Only pods with these labels, as in kubectl.",
         ),
     ] = ""
     gate: Annotated[
@@ -116,8 +116,9 @@ class Live(ServerOptions):
     fence: Annotated[
         FenceKind,
         typer.Option(
-            help="What keeps others away: a DeviceTaintRule for each pool, a taint on each node that reaches it, or "
-            "nothing: what others allocate meanwhile is only noticed. auto takes the first that works."
+            help="How to keep others away: by a DeviceTaintRule for each pool, by a taint on each node "
+            "that reaches it, or not at all, so that conflicts are only noticed. auto takes the first"
+            " that works."
         ),
     ] = FenceKind.AUTO
     settle: Annotated[
@@ -125,15 +126,15 @@ class Live(ServerOptions):
         typer.Option(
             min=0,
             metavar="SECONDS",
-            help="How long a scheduler may take to hear of something.",
+            help="How long a scheduler may take to notice a change.",
         ),
     ] = 1.0
     probe: Annotated[
         str,
         typer.Option(
             metavar="NAMESPACE",
-            help="Where a pod is made for a moment that can run nowhere, by which the scheduler shows that it knows of "
-            "the fence; empty to do without.",
+            help="Namespace of a short-lived pod that can run nowhere, by which the scheduler shows that "
+            "it knows of the fence; empty for none.",
         ),
     ] = "default"
     watch: Annotated[
@@ -141,7 +142,7 @@ class Live(ServerOptions):
         typer.Option(
             min=0,
             metavar="SECONDS",
-            help="How long released pods are waited for when none of them is bound any more; 0 does not wait.",
+            help="How long to wait for released pods after the last one was bound; 0 does not wait.",
         ),
     ] = 10.0
 
@@ -194,7 +195,7 @@ Target = Annotated[
     typer.Option(
         "--to",
         metavar="FILE",
-        help="Where to write: YAML, or JSON if it is called *.json, packed with .gz; - is standard output.",
+        help="Where to write: YAML, or JSON for *.json, compressed for *.gz; - is standard output.",
     ),
 ]
 
@@ -220,7 +221,7 @@ def snapshot_command(
     live: ServerOptions,
     session: Session,
 ) -> None:
-    """Read what dralloc uses from a live cluster into a file."""
+    """Save what dralloc uses of a live cluster to a file."""
     from dralloc.live.snapshot import take_snapshot
 
     with session.busy("connecting"), live.server() as server:
@@ -309,7 +310,7 @@ class DryRun(StrEnum):
 
 def apply_command(  # noqa: PLR0913 - one parameter per option
     mode: Annotated[
-        Mode, typer.Option(help="How the cluster is planned for.")
+        Mode, typer.Option(help="Which mode makes the plan.")
     ] = Mode.OPTIMAL,
     dry_run: Annotated[
         DryRun | None,
@@ -318,19 +319,20 @@ def apply_command(  # noqa: PLR0913 - one parameter per option
         ),
     ] = None,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Write, without being asked.")
+        bool, typer.Option("--yes", "-y", help="Write without asking first.")
     ] = False,
     resume: Annotated[
         bool,
         typer.Option(
-            "--resume", help="Go on where a run was ended, and lift its fence."
+            "--resume",
+            help="Continue a run that was interrupted, and lift its fence.",
         ),
     ] = False,
     rollback: Annotated[
         bool,
         typer.Option(
             "--rollback",
-            help="Take back what a run wrote and nobody reserved, and lift its fence.",
+            help="Undo what a run wrote, unless it is reserved already, and lift its fence.",
         ),
     ] = False,
     status: Annotated[
@@ -344,14 +346,14 @@ def apply_command(  # noqa: PLR0913 - one parameter per option
         str,
         typer.Option(
             metavar="RUN",
-            help="Only lift the fence of this run, or of all, without any journal.",
+            help="Only lift the fence of this run, or of all runs; this needs no journal.",
         ),
     ] = "",
     journal: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Where each step is noted before it is taken; by default below the home.",
+            help="Where to note each step before it is taken; by default below the home directory.",
         ),
     ] = None,
     *,
@@ -359,7 +361,7 @@ def apply_command(  # noqa: PLR0913 - one parameter per option
     choices: Annotated[Choices, SCHEDULER],
     session: Printing,
 ) -> None:
-    """Place the pending claims of a live cluster, and write it there."""
+    """Place the pending claims of a live cluster, and write the plan there."""
     from dralloc.live.apply import JournalFile
     from dralloc.live.apply.units import default_path
 
@@ -488,20 +490,22 @@ def _planned(
 
 def batch_command(  # noqa: PLR0913 - one parameter per option
     mode: Annotated[
-        Mode, typer.Option(help="How batches are planned.")
+        Mode, typer.Option(help="Which mode plans batches.")
     ] = Mode.OPTIMAL,
     interval: Annotated[
         float,
         typer.Option(
             min=0.1,
             metavar="SECONDS",
-            help="Place what waits after this time, however little.",
+            help="Place what is waiting after this time, however few pods.",
         ),
     ] = 60,
     at_least: Annotated[
         int,
         typer.Option(
-            min=1, metavar="N", help="Place at once when so many new pods wait."
+            min=1,
+            metavar="N",
+            help="Place at once when this many new pods are waiting.",
         ),
     ] = 100,
     lease: Annotated[
@@ -521,16 +525,17 @@ def batch_command(  # noqa: PLR0913 - one parameter per option
     port: Annotated[
         int,
         typer.Option(
+            metavar="N",
             min=0,
             max=65_535,
-            help="Where /metrics, /healthz and /readyz are; 0 for any.",
+            help="Port of /metrics, /healthz and /readyz; 0 for any.",
         ),
     ] = 8080,
     release_all: Annotated[
         bool,
         typer.Option(
             "--release-all",
-            help="Only take the gate from all pods that carry it, and lift what the queue has fenced.",
+            help="Only remove the gate from all pods that carry it, and lift the fences of the queue.",
         ),
     ] = False,
     *,
@@ -538,7 +543,7 @@ def batch_command(  # noqa: PLR0913 - one parameter per option
     choices: Annotated[Choices, SCHEDULER],
     session: Session,
 ) -> None:
-    """Place the pods that carry the gate, batch after batch, until it is stopped."""
+    """Place the pods that carry the gate, batch after batch, until stopped."""
     from dralloc.live.apply import Fence
     from dralloc.live.apply.choice import fence_for
     from dralloc.live.batch import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, Final
 
@@ -97,6 +98,10 @@ EXAMPLES: Final = {
 """How each command is called, for its help."""
 
 
+PYTHON_TYPE: Final = re.compile(r" <(?:list\[\w+\]|path)>")
+"""What Typer says of an argument that takes anything, in words of Python."""
+
+
 class SectionedCommands(Commands):
     """The root of all commands, which shows them in sections."""
 
@@ -132,7 +137,9 @@ class GroupedOptions(TyperCommand):
                 continue
             is_argument = parameter.param_type_name == "argument"
             title = group_of.get(str(parameter.name), "Options")
-            grouped["Arguments" if is_argument else title].append(record)
+            name, text = record
+            named = PYTHON_TYPE.sub("", name), text
+            grouped["Arguments" if is_argument else title].append(named)
         for title, records in grouped.items():
             if records:
                 with formatter.section(title):
@@ -151,7 +158,7 @@ app = typer.Typer(
 )
 plan = typer.Typer(
     cls=CommandGroup,
-    help="What if: studies of a cluster that is not quite as it is.",
+    help="Ask what if: a cluster with more, fewer or moved claims and nodes.",
     rich_markup_mode=None,
 )
 for group, commands in ((app, COMMANDS), (plan, PLANS)):

@@ -162,7 +162,9 @@ Output = Annotated[
 ]
 NoHeaders = Annotated[
     bool,
-    typer.Option("--no-headers", help="Only rows, without titles and heads."),
+    typer.Option(
+        "--no-headers", help="Print rows only, without titles and column heads."
+    ),
 ]
 Context = Annotated[
     str | None,
@@ -188,7 +190,8 @@ PlanFile = Annotated[
     typer.Option(
         "--plan",
         metavar="FILE",
-        help="Start from a plan: what dralloc allocate printed with -o json (or -o yaml) is taken as carried out.",
+        help="Start from a plan, as if it were carried out: what dralloc allocate printed with -o json"
+        " (or -o yaml).",
         show_default=False,
     ),
 ]
@@ -197,8 +200,9 @@ Limit = Annotated[
     typer.Option(
         "--limit",
         metavar="NAME=AMOUNT",
-        help="Let more come out of little text: pods that are made of owners (pods=200k), bytes of a compressed file "
-        "(unpacked=512Mi), characters that aliases of YAML stand for (aliases=10M); may be given several times.",
+        help="Raise a limit on what small inputs expand to: pods made for owners (pods=200k), bytes of"
+        " an unpacked file (unpacked=512Mi), characters that YAML aliases stand for "
+        "(aliases=10M); may be given several times.",
         show_default=False,
     ),
 ]
@@ -230,7 +234,8 @@ Pruning = Annotated[
     bool,
     typer.Option(
         "--pruning/--no-pruning",
-        help="Whether first fit leaves out what cannot change its answer; without, it takes upstream's steps.",
+        help="Whether first fit skips what cannot change its answer; with --no-pruning, it takes all "
+        "of upstream's steps.",
     ),
 ]
 Quiet = Annotated[
@@ -242,7 +247,7 @@ Quiet = Annotated[
 Seeds = Annotated[
     int,
     typer.Option(
-        min=1, metavar="N", help="Over how many seeds the scheduler is asked."
+        min=1, metavar="N", help="How many seeds to ask the scheduler with."
     ),
 ]
 
@@ -278,8 +283,8 @@ GATES: Final[OptionSet] = {
     "kubernetes": _option(
         str | None,
         None,
-        "Feature gates as by default in this version, and its kube-scheduler; without it, all are on. "
-        "--feature overrides.",
+        "Use the default feature gates and the kube-scheduler of this version; otherwise, all "
+        "gates are on. --feature overrides.",
         metavar="1.34...1.37",
         show_default=False,
     ),
@@ -293,17 +298,17 @@ READ: Final[OptionSet] = {
     **GATES,
     "include": _several(
         "gated,suspended",
-        "Plan for pods with scheduling gates, or of suspended owners, as if they were to be scheduled.",
+        "Also plan for pods with scheduling gates, or for those of suspended owners.",
     ),
     "ignore": _several(
         "cpu,memory,...",
-        f"Leave out what binds pods to nodes beside devices: {', '.join(Ignored)}. The answer says so.",
+        f"Ignore what else limits where pods can run: {', '.join(Ignored)}. The answer says so.",
         show_default=False,
     ),
     "strict": _flag(
         "--strict",
-        "Nothing in doubt: fields that are unknown or not modelled are errors, and a pool whose allocated "
-        "devices it no longer publishes gives no more.",
+        "Leave nothing in doubt: fields that are unknown or not modelled are errors, and a pool "
+        "that no longer publishes allocated devices gives no more.",
     ),
 }
 """How the input is taken."""
@@ -320,7 +325,7 @@ SEARCH: Final[OptionSet] = {
     "seed": _option(
         int,
         0,
-        "Seed of the search for the optimum, and of the scheduler's choice.",
+        "Seed of the search for the optimum, and of the scheduler's choice between equals.",
         min=0,
         max=MAX_SEED,
         metavar="N",
@@ -334,7 +339,7 @@ BINDING: Final[OptionSet] = {
     "priorities": _option(
         Priorities,
         Priorities.STRICT,
-        "Whether lower priorities can never, or in great number, outweigh a higher one.",
+        "strict: lower priorities never outweigh a higher one; ranked: in great number they do.",
     ),
     "objective": _option(
         str,
@@ -345,7 +350,7 @@ BINDING: Final[OptionSet] = {
     "gang": _option(
         str,
         "",
-        "Pods with the same value of this label are placed all or none.",
+        "Place pods with the same value of this label all together or not at all.",
         metavar="LABEL",
     ),
     "across": _several(
@@ -354,12 +359,13 @@ BINDING: Final[OptionSet] = {
     ),
     "cap": _several(
         "NAMESPACE=COUNTER:AMOUNT",
-        "The optimum gives a namespace no more of a counter or capacity; may be given several times.",
+        "Limit what the optimum gives a namespace of a counter or capacity; may be given several "
+        "times.",
     ),
     "fair": _option(
         str,
         "",
-        "Namespaces share this counter or capacity fairly: the poorest get the most.",
+        "Share this counter or capacity fairly between namespaces (max-min fairness).",
         metavar="COUNTER",
     ),
 }
@@ -370,7 +376,7 @@ ANSWER: Final[OptionSet] = {
     "keep": _option(
         Keep,
         Keep.NOBODY,
-        "Who is placed by it is placed in the optimum, too, maybe elsewhere.",
+        "The optimum also places whatever this mode places, possibly elsewhere.",
     ),
     "node": _several(
         "NAME",
@@ -381,14 +387,15 @@ ANSWER: Final[OptionSet] = {
         Goal, Goal.NONE, "What to prefer among equally good optima."
     ),
     "jobs": _count(
-        "Processes that look for the optimum, each in parts of the problem that share nothing; the answer "
-        "does not depend on it."
+        "Processes that search for the optimum, in parts of the problem that share nothing; the "
+        "answer does not depend on their number."
     ),
     "steps": _option(
         int | None,
         None,
-        "Steps of the search at most, where the problem is too large for one model; without a time limit the answer is "
-        "the same everywhere, however many jobs there are.",
+        "Stop the search after this many steps, where the problem is too large for one model; "
+        "without a time limit, the answer is then the same on every machine and with any number "
+        "of jobs.",
         min=0,
         metavar="N",
         show_default=False,
@@ -396,7 +403,7 @@ ANSWER: Final[OptionSet] = {
     "backend": _option(
         Backend,
         Backend.LOKY,
-        "Where these processes are: here, or on a Dask or Ray cluster.",
+        "Where these processes run: on this machine, or on a Dask or Ray cluster.",
     ),
     "strict_cel": _flag(
         "--strict-cel",
@@ -446,9 +453,9 @@ STUDY: Final[OptionSet] = {
     "backend": _option(
         Backend,
         Backend.LOKY,
-        "Where to work: here, or on a Dask or Ray cluster.",
+        "Where to work: on this machine, or on a Dask or Ray cluster.",
     ),
-    "jobs": _count("How many points at a time."),
+    "jobs": _count("How many points to work on at a time."),
     **{
         name: ANSWER[name] for name in ("time_limit", "workers", "goal", "gang")
     },

@@ -61,8 +61,8 @@ def allocate_command(
     mode: Annotated[
         AnswerName,
         typer.Option(
-            help="As well as possible, as kube-scheduler does, as upstream's allocator does on nodes in order, or by a "
-            "policy."
+            help="optimal: as much as possible; scheduler: as kube-scheduler does; first-fit: as "
+            "upstream's allocator does, node by node; or a policy."
         ),
     ] = "optimal",
     *,
@@ -88,7 +88,7 @@ def compare_command(
     choices: Annotated[Choices, SCHEDULER],
     session: Answers,
 ) -> None:
-    """Show what first fit places, what the optimum places, and how far apart they are."""
+    """Compare answers side by side: first fit, kube-scheduler, policies, the optimum."""
     with session.asking(paths, choices, "comparing on {} claims") as cluster:
         result = dralloc.compare(
             cluster,
@@ -152,14 +152,14 @@ def explain_command(  # noqa: PLR0913 - one parameter per option
         bool,
         typer.Option(
             "--no-changes",
-            help="Only reasons: look for no conflict and no changes.",
+            help="Give reasons only: do not search for a conflict and for changes.",
         ),
     ] = False,
     *,
     choices: Annotated[Choices, BINDING],
     session: Answers,
 ) -> None:
-    """Say why a claim is pending, with what it conflicts, and which changes would admit it; or why everything is."""
+    """Say why a claim or pod is pending, what it conflicts with, and what would admit it."""
     with session.asking(paths, choices, "explaining") as cluster:
         explanation = dralloc.explain(
             cluster,
@@ -203,8 +203,8 @@ def capacity_command(
         list[str] | None,
         typer.Option(
             metavar="ATTRIBUTE",
-            help="An attribute that tells products apart, e.g. productName; may be given several times. By default "
-            "what drivers usually call it.",
+            help="An attribute that tells products apart, e.g. productName; may be given several times. By"
+            " default, the attributes that drivers usually have for it.",
             autocompletion=names_of("attributes"),
         ),
     ] = None,
@@ -212,7 +212,7 @@ def capacity_command(
     choices: Annotated[Choices, READ],
     session: Answers,
 ) -> None:
-    """Say how many devices there are, in use, free and held back, by product and node, and how much of counters."""
+    """Count devices in use, free and held back, by product and node, with amounts of counters."""
     with session.asking(paths, choices, "counting devices") as cluster:
         report = dralloc.capacity(cluster, by=by or (), choices=choices)
     session.answer(report)
@@ -248,7 +248,7 @@ def report_command(  # noqa: PLR0913 - one parameter per option
     session: Answers,
     invocation: typer.Context,
 ) -> None:
-    """Write both answers as one HTML page with pictures, and print what compare prints."""
+    """Write the answers as one HTML page with pictures, and print what compare prints."""
     from dralloc.objects.save import write_text
     from dralloc.show.page import page_renderer
 
@@ -408,14 +408,14 @@ def headroom_command(
         typer.Option(
             min=0,
             metavar="N",
-            help="Most points to show of what fits together; 0 shows all.",
+            help="How many points of what fits together to show at most; 0 shows all.",
         ),
     ] = 25,
     *,
     choices: Annotated[Choices, _HEADROOM],
     session: Answers,
 ) -> None:
-    """Say how many more of a claim fit beside what is allocated; of two or three claims, also together."""
+    """Count how many more of a claim fit; of two or three claims, also how many fit together."""
     entries = mix.entries()
     if not entries:
         raise DrallocError(
@@ -449,7 +449,7 @@ def fewest_command(  # noqa: PLR0913 - one parameter per option
     choices: Annotated[Choices, SEARCH],
     session: Answers,
 ) -> None:
-    """Say how few empty nodes hold some claims, or all that is pending; with prices, which kinds are the cheapest."""
+    """Find the fewest empty nodes that hold some claims, or all that is pending; with prices, the cheapest kinds."""
     from dralloc.ask.whatif.node_types import parse_price
 
     entries, kinds, prices = (
@@ -484,7 +484,7 @@ def layout_command(
     choices: Annotated[Choices, SEARCH],
     session: Answers,
 ) -> None:
-    """Say which fixed partitions per GPU serve some claims best, or all that is pending, and what that loses."""
+    """Find the fixed partitions of each GPU that serve some claims, or all that is pending, best, and what is lost."""
     with session.asking(paths, choices, "looking for layouts") as cluster:
         answer = dralloc.partition_layout(
             cluster, *mix.entries(), choices=choices
@@ -500,7 +500,10 @@ def defragment_command(
     moves: Annotated[
         int,
         typer.Option(
-            "--moves", min=0, metavar="K", help="Move at most so many claims."
+            "--moves",
+            min=0,
+            metavar="K",
+            help="How many claims to move at most.",
         ),
     ],
     choices: Annotated[Choices, _MOVES],

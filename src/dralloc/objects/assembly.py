@@ -51,6 +51,7 @@ __all__ = [
     "Population",
     "Unasked",
     "assumed_nodes",
+    "first_of",
     "identity",
     "missing_classes",
 ]
@@ -105,7 +106,7 @@ class Objects:
         self._equal: list[Finding] = []
         for item in objects:
             self._add(*(item if isinstance(item, Located) else Located(item)))
-        self.findings += _first_of(self._equal)
+        self.findings += first_of(self._equal, "object")
 
     def __iter__(self) -> Iterator[ApiObject]:
         return iter(self._by_identity.values())
@@ -155,12 +156,12 @@ class Objects:
             )
 
 
-def _first_of(repeated: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield one line about objects that are there again and say the same, as folders of examples are full of them."""
-    if repeated:
-        first, further = repeated[0], len(repeated) - 1
-        more = f"; so are {further} more objects" if further > 1 else ""
-        more = "; so is 1 more object" if further == 1 else more
+def first_of(alike: Sequence[Finding], thing: str) -> Iterator[Finding]:
+    """Yield one line about things of which the same is to be said, as folders of examples are full of them."""
+    if alike:
+        first, further = alike[0], len(alike) - 1
+        more = f"; so are {further} more {thing}s" if further > 1 else ""
+        more = f"; so is 1 more {thing}" if further == 1 else more
         yield replace(first, rule=first.rule + more)
 
 

@@ -174,13 +174,23 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     >>> did_you_mean("gup", ["gpu", "nic"])
     ', did you mean "gpu"?'
     """
-    by_folded = {
+    folded = word.casefold()
+    candidates = {
         name.casefold(): name
         for name in islice(known, _COMPARED)
-        if name != word and abs(len(name) - len(word)) <= _LONGER
+        if name != word
     }
-    nearest = get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.66)
-    return f', did you mean "{by_folded[nearest[0]]}"?' if nearest else ""
+    longer = [name for name in candidates if folded and _parts_of(name, folded)]
+    near = [
+        name for name in candidates if abs(len(name) - len(word)) <= _LONGER
+    ]
+    nearest = longer or get_close_matches(folded, near, n=1, cutoff=0.66)
+    return f', did you mean "{candidates[nearest[0]]}"?' if nearest else ""
+
+
+def _parts_of(name: str, word: str) -> bool:
+    """Return whether a name only adds to a word: the suffixes of a pod to its owner's name, or a domain before it."""
+    return name.startswith(f"{word}-") or name.endswith(f"/{word}")
 
 
 def no_node(name: str, known: Iterable[str]) -> str:

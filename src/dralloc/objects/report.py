@@ -21,6 +21,7 @@ __all__ = [
     "Table",
     "amount",
     "as_text",
+    "at_most",
     "counted",
     "counts_amounts",
     "duration",
@@ -173,6 +174,34 @@ def amount(nanos: int) -> str:
     return min(
         str(Quantity(nanos)), str(Quantity(nanos, Format.BINARY)), key=len
     )
+
+
+def at_most(nanos: int) -> str:
+    """Return an amount that is easy to read and no larger: of many digits in a small unit, some in a large one.
+
+    Examples
+    --------
+    >>> at_most(2267742732 * 1024 * 10**9), at_most(8 * 10**9)
+    ('2162Gi', '8')
+    """
+    exact = amount(nanos)
+    whole = nanos // _NANO
+    larger = (
+        f"{whole >> bits}{unit}"
+        for unit, bits in _BINARY_UNITS.items()
+        if whole >> bits >= _READABLE
+    )
+    return min(exact, next(larger, exact), key=len)
+
+
+_NANO: Final = 10**9
+_BINARY_UNITS: Final = {
+    unit: 10 * power
+    for power, unit in reversed(list(enumerate(("Ki", "Mi", "Gi", "Ti"), 1)))
+}
+"""Units by how many bits they shift, the largest first."""
+_READABLE: Final = 100
+"""With so many of a unit, leaving out the rest takes less than a hundredth away."""
 
 
 def counts_amounts(tier: str) -> bool:

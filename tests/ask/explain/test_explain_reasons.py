@@ -396,11 +396,13 @@ def test_a_selector_that_fails() -> None:
         f"on device {DRIVER}/pool-0/gpu-0: CEL runtime error: no such key: model"
         in found.text
     )
+    # What CEL advises is said once, in the words of the advice for this kind of cause.
+    assert "consider" not in found.text
 
 
 def test_a_class_that_does_not_exist() -> None:
     found = cause(one_node(claim("wanted", request(device_class="gone"))))
-    assert (found.code, found.fatal) == (Code.ERROR, True)
+    assert (found.code, found.fatal) == (Code.NO_CLASS, True)
     assert 'deviceclass.resource.k8s.io "gone" not found' in found.text
 
 

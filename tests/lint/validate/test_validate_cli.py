@@ -160,8 +160,73 @@ def test_objects_with_one_name() -> None:
     assert selector.cel.expression == "true"
     assert [str(one) for one in validate_reading(reading)] == [
         "x: warning: repeated-object: DeviceClass a: was given before in x with different content: the API server "
-        "would update it; only the first is checked"
+        "would update it"
     ]
+
+
+def test_each_version_of_an_object_is_checked() -> None:
+    """The first of a name is right, the second, the third and an object beside them are not."""
+    wrong = {"spec.config": [{}]}
+    reading = read_documents(
+        [
+            device_class("a", "true"),
+            edited(device_class("a", "false"), wrong),
+            edited(device_class("b"), wrong),
+            edited(device_class("a"), {"spec.extendedResourceName": "gpu"}),
+        ],
+        source="x",
+    )
+    found = validate_reading(reading)
+    checked = [one for one in found if one.rule != "repeated-object"]
+    assert [one.subject for one in checked] == [
+        "DeviceClass b",
+        "DeviceClass a",
+        "DeviceClass a",
+    ]
+
+
+def test_a_class_that_many_ask_for_is_missed_once(write) -> None:  # type: ignore[no-untyped-def]
+    """In the lines for people; programs are told each place."""
+    claims = [claim(f"c{n}", request(device_class="none")) for n in range(4)]
+    path = write([*WHOLE, *claims])
+    *lines, counts = run(path).stdout.splitlines()
+    missing = 'class "none" does not exist'
+    assert [line for line in lines if missing in line] == [
+        f"{path}:{line_of(path, 'none')}:9: warning: request-class-missing: ResourceClaim default/c0: "
+        f"spec.devices.requests[0].exactly.deviceClassName: {missing}; also in 3 more places"
+    ]
+    assert counts == "0 errors, 4 warnings, 0 remarks"
+    listed = json.loads(run(path, "--json").stdout)["violations"]
+    assert len(listed) == 4
+
+
+def line_of(path: Path, word: str) -> int:
+    """Return the first line of a file that has a word."""
+    lines = path.read_text().splitlines()
+    return 1 + next(n for n, line in enumerate(lines) if word in line)
+
+
+TEMPLATE = "{{- if .Values.enabled }}\napiVersion: v1\nkind: Node\nmetadata: {name: {{ .Values.node }}}\n{{- end }}\n"
+
+
+def test_templates_of_charts_are_left_out_of_directories(
+    tmp_path: Path,
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.yaml").write_text(TEMPLATE)
+    nothing = run(tmp_path)
+    assert nothing.exit_code == Exit.INPUT
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(device_class("a", "true")))
+    result = run(tmp_path)
+    told = f"{tmp_path}/a.yaml: is left out: a template, not YAML (helm template renders charts); so is 1 more file\n"
+    assert nothing.stderr == f"error: {told}"
+    assert result.stderr == f"warning: {told}"
+    assert result.exit_code == Exit.DONE
+    named = run(tmp_path / "a.yaml")
+    assert named.exit_code == Exit.INPUT
+    assert named.stderr.endswith(
+        "a key must be text; it looks like a template: render it first, as helm template does\n"
+    )
 
 
 def test_a_directory_of_demos_is_no_failure(tmp_path: Path) -> None:

@@ -353,8 +353,8 @@ def test_versions_that_are_not_known() -> None:
     assert reader.read(raw, "a.yaml") is None
     assert str(reader.errors[0]) == (
         'a.yaml: ResourceClaim old: apiVersion: "resource.k8s.io/v1alpha2" is not supported, only resource.k8s.io/v1, '
-        "resource.k8s.io/v1beta2, resource.k8s.io/v1beta1, resource.k8s.io/v1alpha3; it asked a driver's controller, "
-        "and not for devices, so that what it says has to be written anew"
+        "resource.k8s.io/v1beta2, resource.k8s.io/v1beta1, resource.k8s.io/v1alpha3; its claims were addressed to a "
+        "driver's controller and name no devices, so they must be rewritten"
     )
 
 
@@ -371,4 +371,4 @@ def test_other_groups_are_read_in_their_stable_version() -> None:
         reader.read({"apiVersion": "batch.example.com/v1", "kind": "Job"}, "")
         is None
     )
-    assert reader.skipped == {"Job": 1}
+    assert reader.skipped == {"Job.batch.example.com": 1}

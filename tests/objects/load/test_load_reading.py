@@ -362,6 +362,14 @@ def test_other_kinds_are_counted_in_one_notice() -> None:
     ]
 
 
+def test_kinds_that_share_a_name_with_one_that_is_read_are_told_with_their_group() -> (
+    None
+):
+    group = "apiVersion: scheduling.run.ai/v2alpha2\nkind: PodGroup\nmetadata: {name: a}\n"
+    cluster = load_text(NODE + "---\n" + group)
+    assert cluster.skipped == {"PodGroup.scheduling.run.ai": 1}
+
+
 def test_unknown_fields_are_findings_or_errors() -> None:
     text = SLICE + "    colour: red\n"
     assert findings(text + "---\n" + NODE, source="a.yaml") == (

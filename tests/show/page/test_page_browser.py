@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from conftest import ROOT
 from dralloc.cli import app
+from wire import claim, device_class, node, request, resource_slice
 
 BROWSER: Final = (
     shutil.which("chromium")
@@ -81,3 +83,35 @@ def test_a_message_would_be_seen(tmp_path: Path) -> None:
         "<!doctype html><title>wrong</title><script>console.error('wrong')</script>"
     )
     assert "wrong" in shot(page, LIGHT)[1]
+
+
+TELL_WRAPPED: Final = """
+<script>
+for (const head of document.querySelectorAll("tbody th")) {
+  const text = document.createRange();
+  text.selectNodeContents(head);
+  if (text.getClientRects().length > 1) console.error(head.textContent);
+}
+</script>
+"""
+"""Names that take more than one line, as messages."""
+
+
+def test_names_stay_in_one_piece_beside_long_reasons(tmp_path: Path) -> None:
+    cluster = tmp_path / "cluster.yaml"
+    expression = 'device.attributes["gpu.example.com"].absent == "a"'
+    asked = request("gpu", expression, device_class="gpu")
+    objects = [
+        node("node-a"),
+        device_class("gpu"),
+        resource_slice([{"name": "gpu-0"}], nodeName="node-a"),
+        claim("wanted-by-somebody-in-a-hurry", asked),
+    ]
+    cluster.write_text(yaml.safe_dump_all(objects))
+    page = tmp_path / "page.html"
+    words = ["report", str(cluster), "--to", str(page)]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    written = page.read_text()
+    assert "consider using CEL optional chaining" in written
+    page.write_text(written.replace("</body>", f"{TELL_WRAPPED}</body>"))
+    assert shot(page, LIGHT)[1] == ""

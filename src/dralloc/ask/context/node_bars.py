@@ -26,7 +26,7 @@ from dralloc.objects.api.selecting import (
 from dralloc.objects.choices import Ignored
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey
-from dralloc.objects.report import amount, counted, listed
+from dralloc.objects.report import amount, at_most, counted, listed
 from dralloc.problem import (
     Charge,
     CounterIndex,
@@ -423,10 +423,7 @@ class NodeBars:
         if not resource:
             return Bar(_PORTS)
         pods = list(self._holders(node, device, shortage))
-        requested = amount(shortage.requested)
-        amounts = (
-            f"{requested} requested, {amount(max(0, shortage.available))} left"
-        )
+        amounts = _held_against(shortage.requested, max(0, shortage.available))
         held = listed(
             [f"{name} ({amount(nanos)})" for name, nanos in pods], _NAMED
         )
@@ -606,3 +603,11 @@ def _charged(problem: Problem, placement: Placement) -> Counter[CounterIndex]:
                 }
             )
     return amounts
+
+
+def _held_against(requested: int, available: int) -> str:
+    """Return both amounts, in a form in which the larger one is seen to be larger."""
+    left = at_most(available)
+    if left == amount(requested):
+        left = amount(available)
+    return f"{amount(requested)} requested, {left} left"

@@ -28,7 +28,7 @@ from dralloc.check import check
 from dralloc.objects.answer import Fields, Key, Timings, Word
 from dralloc.objects.choices import Mode
 from dralloc.objects.names import ClaimKey
-from dralloc.objects.report import Line, Part, Table
+from dralloc.objects.report import Line, Part, Table, listed
 from dralloc.objects.user_rules import Budget, BudgetKey
 from dralloc.problem import DemandIndex, Problem, numbered, quorum_of
 from dralloc.problem.solution import Solution, Status
@@ -398,6 +398,14 @@ class Explanation(Provisional):
         )
         parts.append(
             Table(
+                "All nodes",
+                ("node", "reason"),
+                list(self._node_rows()),
+                wide=True,
+            )
+        )
+        parts.append(
+            Table(
                 "Devices filtered out", (">devices", "why"), self._trace_rows()
             )
         )
@@ -469,6 +477,10 @@ class Explanation(Provisional):
         if fitting:
             yield str(len(fitting)), "fits", _named(fitting)
 
+    def _node_rows(self) -> Iterator[tuple[str, str]]:
+        for reason in self.reasons:
+            yield reason.node, "; ".join(map(str, reason.causes)) or "fits"
+
     def _trace_rows(self) -> list[tuple[str, str]]:
         counts = Counter[str]()
         for cause in (cause for group in self.groups for cause in group.causes):
@@ -494,5 +506,4 @@ class Explanation(Provisional):
 
 
 def _named(nodes: Sequence[str]) -> str:
-    shown = ", ".join(nodes[:_NODES_NAMED])
-    return f"{shown}, ..." if len(nodes) > _NODES_NAMED else shown
+    return listed(nodes, _NODES_NAMED)

@@ -35,6 +35,7 @@ from dralloc.ask.explain.reasons import (
     taint_text,
 )
 from dralloc.ask.explain.snapshot import DemandSnapshot
+from dralloc.compile.match.slips import capacity_slip
 from dralloc.objects.api import DeviceTaint
 from dralloc.objects.errors import NodeError
 from dralloc.objects.report import amount
@@ -214,9 +215,10 @@ class FilterTrace:
             varied = offers.vary(alternative, Variation(amounts=unasked))
             if offers.charge(varied, device) is None:
                 if name not in capacity:
+                    meant = capacity_slip(name, capacity)
                     return Exclusion(
                         Code.AMOUNT,
-                        f"capacity {name}: {requested} asked, the device has none of that name",
+                        f"capacity {name}: {requested} asked, the device has none of that name{meant}",
                     )
                 if requested.nanos > capacity[name].total:
                     published = amount(capacity[name].total)
@@ -630,6 +632,15 @@ def _fewest_devices(request: Request) -> int:
     return min(alternative.count or 1 for alternative in request.alternatives)
 
 
+def _reason_of_error(message: str) -> FilterReason:
+    """Return the reason for an error of upstream; what helps is said beside it, as for every reason."""
+    if ": CEL " in message:
+        return FilterReason(Code.CEL, message.partition(". consider using")[0])
+    if ": could not retrieve device class " in message:
+        return FilterReason(Code.NO_CLASS, message)
+    return FilterReason(Code.ERROR, message)
+
+
 _PUBLISHED = {Code.NO_DEVICE, Code.CLASS, Code.SELECTOR, Code.AMOUNT}
 """Causes that devices of a pool which cannot be used might have met."""
 
@@ -676,12 +687,7 @@ class Diagnosis:
         # Errors name devices of this node, so they are not kept for equal ones.
         error = solution.errors.get(0)
         if error is not None and not isinstance(error, NodeError):
-            return (
-                FilterReason(
-                    Code.CEL if ": CEL " in str(error) else Code.ERROR,
-                    str(error),
-                ),
-            )
+            return (_reason_of_error(str(error)),)
         self._known[key] = bool(solution.placements)
         return () if solution.placements else self._unfit(node, part, key)
 

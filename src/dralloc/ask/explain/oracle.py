@@ -410,15 +410,21 @@ class _Members:
             for index, request in enumerate(claim.requests):
                 title = request_text(claim, request)
                 alternatives_text = " or ".join(
-                    alternative.defect or self._asked(alternative)
+                    alternative.defect.removeprefix(f"{title}: ")
+                    or self._asked(alternative)
                     for alternative in request.alternatives
+                )
+                has_defect = any(
+                    alternative.defect for alternative in request.alternatives
                 )
                 change = Change(requests=frozenset({(number, index)}))
                 yield Member(
                     MemberKind.REQUEST,
                     title,
                     change,
-                    f"asks for {alternatives_text}",
+                    alternatives_text
+                    if has_defect
+                    else f"asks for {alternatives_text}",
                 )
         for place, claim, alternative in alternatives_of(self.claims):
             about = request_text(claim, alternative)
@@ -481,7 +487,7 @@ class _Members:
             for rule in self.snapshot.rules(node)
         )
         for rule, number in counts.items():
-            detail = f"leaves out {counted(number, 'node')}"
+            detail = f"rules out {counted(number, 'node')}"
             yield Member(
                 MemberKind.NODES, rule, Change(rules=frozenset({rule})), detail
             )

@@ -269,6 +269,7 @@ class Code(StrEnum):
     NODE = "node not allowed"
     FULL = "node barred by pods"
     ERROR = "error"
+    NO_CLASS = "class missing"
     POOL_INVALID = "pool invalid"
     POOL_INCOMPLETE = "pool incomplete"
     NO_DEVICE = "no device"
@@ -288,9 +289,10 @@ class Code(StrEnum):
 
 
 ADVICE: Final[Mapping[Code, str]] = {
-    Code.FULL: "request less of the node or bind the pod to others less, free what others hold, or add a node",
-    Code.NODE: "change the pod's node selection, or make the node schedulable",
-    Code.ERROR: "correct what the error names",
+    Code.FULL: "lower the requests or relax the affinity of the pod, free what others hold, or add a node",
+    Code.NODE: "change the node selection or the tolerations of the pod, or make the node schedulable",
+    Code.ERROR: "correct what the message names",
+    Code.NO_CLASS: "create the DeviceClass, or name one that exists",
     Code.CEL: "guard the attribute in the selector, with has() or .?",
     Code.POOL_INVALID: "correct the slices that the driver publishes for the pool",
     Code.POOL_INCOMPLETE: "wait until the driver has published the whole pool",
@@ -336,7 +338,7 @@ class FilterReason:
     @property
     def fatal(self) -> bool:
         """Whether it ends the attempt for every node."""
-        return self.code in (Code.ERROR, Code.CEL)
+        return self.code in (Code.ERROR, Code.NO_CLASS, Code.CEL)
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.text}" if self.subject else self.text

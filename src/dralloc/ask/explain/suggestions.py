@@ -43,7 +43,7 @@ from dralloc.compile.write import allocated_claims
 from dralloc.objects.api import Node
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.quantity import Format, Quantity
-from dralloc.objects.report import amount
+from dralloc.objects.report import amount, at_most
 from dralloc.objects.user_rules import BudgetKey
 from dralloc.problem import (
     Alternative,
@@ -622,7 +622,7 @@ def _less(bar: Bar) -> str:
     resource = "CPU" if bar.resource == "cpu" else bar.resource
     if not bar.left:
         return f"free {resource} on the node"
-    return f"request at most {amount(bar.left)} {resource}"
+    return f"request at most {at_most(bar.left)} {resource}"
 
 
 # ----------------------------------------------------------------------------

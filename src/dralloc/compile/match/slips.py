@@ -13,6 +13,7 @@ from kubecel import FUNCTION_NAMES
 
 __all__ = [
     "Published",
+    "capacity_slip",
     "capacity_slips",
     "compile_slip",
     "key_slip",
@@ -75,8 +76,16 @@ def key_slip(
             domains.update([domain] if slash else [])
     for domain in _DOMAIN.findall(expression):
         if domain not in domains:
-            return f' of "{domain}"{did_you_mean(domain, domains)}'
+            return f' of "{domain}"{_domain_slip(domain, domains)}'
     return did_you_mean(match[1].strip("'\""), names)
+
+
+def _domain_slip(domain: str, known: Collection[str]) -> str:
+    """Return what may be meant by a domain that no device has; attributes are looked up by domain, then by name."""
+    before, _, name = domain.rpartition("/")
+    if before in known:
+        return f', did you mean ["{before}"].{name}?'
+    return did_you_mean(domain, known)
 
 
 def value_slips(expression: str, devices: Iterable[Published]) -> str:
@@ -111,14 +120,14 @@ def capacity_slips(names: Iterable[str], devices: Iterable[Published]) -> str:
     """Return which capacities may be meant by names that no device has."""
     known = {name for _, device in devices for name in device.capacity}
     hints = (
-        f'; none has "{name}"{_capacity_slip(name, known)}'
+        f'; none has "{name}"{capacity_slip(name, known)}'
         for name in names
         if name not in known
     )
     return "".join(hints)
 
 
-def _capacity_slip(name: str, known: Collection[str]) -> str:
+def capacity_slip(name: str, known: Collection[str]) -> str:
     """Return what may be meant; a name with the driver's domain is another one than the name alone."""
     local = name.rpartition("/")[2]
     for candidate in known:

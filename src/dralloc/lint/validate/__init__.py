@@ -194,6 +194,25 @@ class Validation(Documented, tuple[Violation, ...]):
         """All violations, by object."""
         return tuple(self)
 
+    def lines(self) -> Iterator[str]:
+        """Yield a line for each error, and for each warning or remark that others only repeat in other places.
+
+        A class that was not given is missing in every request for it: that is said once, with the number of places.
+        """
+        alike: dict[object, list[Violation]] = {}
+        for violation in self:
+            match violation:
+                case Violation(level=Level.ERROR):
+                    place: object = violation.finding
+                case Violation(rule=rule) if rule in _NAMING_CLASSES:
+                    place = ""
+                case _:
+                    place = violation.source, violation.subject
+            same_words = violation.rule, violation.message, place
+            alike.setdefault(same_words, []).append(violation)
+        for first, *repeated in alike.values():
+            yield first.line + _elsewhere(len(repeated))
+
     def parts(self) -> list[Part]:
         """Return the headline, then everything."""
         rows = [
@@ -217,6 +236,17 @@ class Validation(Documented, tuple[Violation, ...]):
 
 
 _COLUMNS: Final = ("place", "level", "rule", "object", "field", "message")
+
+
+_NAMING_CLASSES: Final = {"request-class-missing", "request-class-unknown"}
+"""Rules whose words name a class: who asks for it matters less."""
+
+
+def _elsewhere(number: int) -> str:
+    """Return what to add to a line that stands for this many more places."""
+    if not number:
+        return ""
+    return f"; also in {number} more {'places' if number > 1 else 'place'}"
 
 
 # ----------------------------------------------------------------------------
@@ -337,7 +367,7 @@ def _nothing(_context: ValidationContext) -> Iterator[RulePart[Finding]]:
     (
         "repeated-object",
         nothing,
-        "An object is given once: a later one of its name would replace it on the server, and is not checked here.",
+        "An object is given once: on the server a later one of its name would replace it. Each of them is checked.",
     ),
     origin="kubectl apply",
 )
@@ -467,7 +497,7 @@ def validate_reading(
         REPEATED: [
             replace(
                 finding,
-                rule=f"{finding.rule}: the API server would update it; only the first is checked",
+                rule=f"{finding.rule}: the API server would update it",
             )
             for finding in reading.repeated
         ],
@@ -479,10 +509,24 @@ def validate_reading(
     )
     checked = (
         violation
-        for violation in validate(reading.mended, features, kubernetes)
+        for violation in _of_all_versions(reading, features, kubernetes)
         if not _follows(violation, reading)
     )
     return Validation(_in_order_of_files([*loaded, *checked]))
+
+
+def _of_all_versions(
+    reading: Reading, features: Features, kubernetes: str | None
+) -> Iterator[Violation]:
+    """Yield what is wrong with the objects, and with those that would replace them."""
+    yield from validate(reading.mended, features, kubernetes)
+    replacing = {
+        (finding.source, finding.subject) for finding in reading.repeated
+    }
+    for cluster in reading.later:
+        for violation in validate(cluster, features, kubernetes):
+            if (violation.source, violation.subject) in replacing:
+                yield violation
 
 
 def _follows(violation: Violation, reading: Reading) -> bool:

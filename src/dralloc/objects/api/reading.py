@@ -297,8 +297,8 @@ def _shown(value: object) -> str:
 _GROUP: Final = "resource.k8s.io"
 _OUTDATED: Final = dict.fromkeys(
     ("v1alpha1", "v1alpha2"),
-    "; it asked a driver's controller, and not for devices, so that what it "
-    "says has to be written anew",
+    "; its claims were addressed to a driver's controller and name no "
+    "devices, so they must be rewritten",
 )
 """What to add about versions that are no form of v1."""
 _FLAT: Final = ("v1", "v1beta2")
@@ -329,6 +329,7 @@ MODELS: Final[tuple[type[ApiObject], ...]] = (
     *OWNERS.values(),
 )
 """The models of all kinds that are read."""
+_KINDS: Final = frozenset(model.kind for model in MODELS)
 _SpecKey = tuple[type[ApiObject], str, bytes]
 _OPAQUE: Final = frozenset({"parameters", "data"})
 """Fields that hold anything: what is null in there stays."""
@@ -496,7 +497,9 @@ class ObjectReader:
                 + _OUTDATED.get(version, ""),
             )
         elif group != _OURS:
-            self.skipped[kind] += 1
+            # The PodGroup of another group is not the one that is read.
+            is_namesake = bool(version) and kind in _KINDS
+            self.skipped[f"{kind}.{group}" if is_namesake else kind] += 1
             self.unmade[kind] += holds_template(raw.get("spec"))
         return None
 

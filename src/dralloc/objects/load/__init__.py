@@ -25,6 +25,7 @@ from typing import IO, Any, Final
 from dralloc.objects.api import ObjectReader, ResourceSlice
 from dralloc.objects.api.reading import Mended
 from dralloc.objects.api.slice_reader import LISTS, SliceReader
+from dralloc.objects.assembly import Identity, first_of, identity
 from dralloc.objects.cluster import Cluster, Located
 from dralloc.objects.errors import Finding, InputError
 from dralloc.objects.limits import LIMITS, Limits, without_garbage_collection
@@ -194,6 +195,8 @@ GIVEN: Final = "<objects>"
 
 _SUFFIXES: Final = (".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz")
 _OTHER: Final = "no Kubernetes object"
+_TEMPLATE: Final = re.compile(rb"\{\{-?\s*[\w.$\"/(]")
+"""How the actions of Go templates begin, of which charts of Helm are made."""
 _SYNTAX: Final = re.compile(r"line ([0-9]+), column ([0-9]+): ")
 """Where parsers say that a text cannot be read on."""
 
@@ -210,11 +213,15 @@ class Reading(Brief):
         Why others cannot.
     repeated
         Objects with the name of one before and other content.
+    left_out
+        Files of directories that are templates, in one line.
     unknown
         Fields that are not known and were left out.
     mended
         The cluster with the refused objects in it, without what is wrong with them: for looking at the rest of them,
         and for whom they are named by.
+    later
+        The same with repeated objects in the place of the first of their names: with the second, the third, ...
     broken
         What is wrong with them, by source and by kind and name.
     """
@@ -222,8 +229,10 @@ class Reading(Brief):
     cluster: Cluster
     refused: tuple[Finding, ...]
     repeated: tuple[Finding, ...]
+    left_out: tuple[Finding, ...]
     unknown: tuple[Finding, ...]
     mended: Cluster
+    later: tuple[Cluster, ...]
     broken: Mapping[tuple[str, str], Mended]
 
 
@@ -236,12 +245,13 @@ class Loading:
     item_at: ItemAt = json_value
     objects: list[Located] = field(default_factory=list)
     empty: list[Finding] = field(default_factory=list)
+    templates: list[Finding] = field(default_factory=list)
     documents: int = 0
 
     def cluster(self) -> Cluster:
         """Return everything put together, if nothing is wrong with any of it."""
         errors = list(self.reader.errors) or (
-            [] if self.documents else list(self.empty)
+            [] if self.documents else [*self.empty, *self._left_out()]
         )
         findings = (*self.reader.warnings, *self._notices())
         cluster, repeated, excesses = Cluster.usable(
@@ -263,7 +273,8 @@ class Loading:
             if not (finding.subject or finding.path)
         ]
         if unreadable or not self.documents:
-            raise InputError(located(unreadable or self.empty))
+            nothing = [*self.empty, *self._left_out()]
+            raise InputError(located(unreadable or nothing))
         cluster, repeated, excesses = Cluster.usable(
             self.objects, self._notices(), self.reader.skipped, self.limits
         )
@@ -276,15 +287,27 @@ class Loading:
             cluster,
             refused=(*self.reader.errors, *excesses),
             repeated=tuple(repeated),
+            left_out=self._left_out(),
             unknown=tuple(self.reader.warnings),
             mended=Cluster.usable(whole, (), {}, self.limits)[0]
             if mended
             else cluster,
+            later=tuple(
+                Cluster.usable(objects, (), {}, self.limits)[0]
+                for objects in (_later_versions(whole) if repeated else ())
+            ),
             broken={(part.source, part.object.title): part for part in mended},
         )
 
     def _notices(self) -> tuple[Finding, ...]:
-        return (*self.empty, *self.reader.unmade_notice())
+        return (
+            *self.empty,
+            *self._left_out(),
+            *self.reader.unmade_notice(),
+        )
+
+    def _left_out(self) -> tuple[Finding, ...]:
+        return tuple(first_of(self.templates, "file"))
 
     def add_all(self, paths: Iterable[Paths], stdin: IO[bytes] | None) -> None:
         """Add files, directories, and what `STDIN` stands for, each once; and objects."""
@@ -366,7 +389,19 @@ class Loading:
                     self.add_document(document, place)
             except RecursionError:
                 self._note(self.reader.errors, place, "is nested too deeply")
-        if failure is not None:
+        is_template = failure is not None and _TEMPLATE.search(data)
+        if is_template and from_directory:
+            self.templates.append(
+                Finding(
+                    source,
+                    "",
+                    "",
+                    "is left out: a template, not YAML (helm template renders charts)",
+                )
+            )
+        elif failure is not None:
+            if is_template:
+                failure += "; it looks like a template: render it first, as helm template does"
             number = len(documents) + 1
             place = ObjectSource.at(text, number, is_only=not is_series)
             # A plain text: what cannot be read has no fields to be found.
@@ -445,6 +480,20 @@ def _flat(paths: Iterable[Paths]) -> Iterator[OnePath | Mapping[str, Any]]:
             yield from path
 
 
+def _later_versions(objects: Iterable[Located]) -> Iterator[list[Located]]:
+    """Yield all objects with the second of each name, then with the third, ...; with the first where there is none."""
+    versions: dict[Identity, list[Located]] = {}
+    for located_object in objects:
+        known = versions.setdefault(identity(located_object.object), [])
+        if all(located_object.object != version.object for version in known):
+            known.append(located_object)
+    for number in range(1, max(map(len, versions.values()))):
+        yield [
+            known[number if number < len(known) else 0]
+            for known in versions.values()
+        ]
+
+
 def _is_object(document: Any) -> bool:
     """Return whether a document claims to be a Kubernetes object."""
     return isinstance(document, dict) and bool(
@@ -478,10 +527,10 @@ def load(
     ----------
     paths
         Files, directories (all ``*.yaml``, ``*.yml`` and ``*.json`` in and below them, also with ``.gz``, in the order
-        of their names; what is no Kubernetes object there is skipped and counted), or ``-`` for standard input; or
-        objects that are plain data already, as dictionaries. A list of them is as good as one after the other. An
-        object takes the place of one with its name that an earlier path has, and a finding says so; in one file, two
-        of them are an error.
+        of their names; what is no Kubernetes object there is skipped and counted, and templates of charts are left
+        out), or ``-`` for standard input; or objects that are plain data already, as dictionaries. A list of them is
+        as good as one after the other. An object takes the place of one with its name that an earlier path has, and a
+        finding says so; in one file, two of them are an error.
     strict
         Whether a field that is not known in an object of ``resource.k8s.io`` is an error.
     stdin

@@ -85,7 +85,9 @@ def utilisation_picture(
     """Draw how full everything is."""
     *first, last = map(under, comparison.answers)
     title = f"Utilisation before, {', '.join(first)} and {last}"
-    caption = "Part in use by counter and capacity, over all nodes."
+    caption = (
+        "Share in use of devices, counters and capacities, over all nodes."
+    )
     return _picture(
         partial(utilisation, comparison, title=""), name, title, caption
     )
@@ -98,7 +100,7 @@ def gains_picture(
     gain = comparison.gain
     both = f"{gain.words(gain.not_by)} and {gain.words(gain.placed_by)}"
     title = (
-        f"Pods and claims by what they want and by which of {both} places them"
+        f"Pods and claims by what they ask for, and which of {both} places them"
     )
     caption = (
         f"{title}. A bold outline marks what only one of these two places."
