@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
@@ -22,7 +23,7 @@ from dralloc.objects.choices import (
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.load import load_documents
 
-__all__ = ["mixed_choices", "mixed_clusters", "mixed_teams"]
+__all__ = ["mixed_choices", "mixed_clusters", "mixed_racks", "mixed_teams"]
 
 _TEAMS: Final = ("default", "green", "red")
 """The namespaces of those who wait."""
@@ -40,6 +41,23 @@ def mixed_clusters(most_nodes: int = 5) -> SearchStrategy[Cluster]:
     return st.builds(
         mixed, nodes=st.integers(1, most_nodes), seed=_SEEDS, without=_WITHOUT
     )
+
+
+@st.composite
+def mixed_racks(draw: st.DrawFn, most_nodes: int = 8) -> Cluster:
+    """Draw the same with several racks and many gangs, of which not all members may be needed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("benchmarks.mixture.servers.RACK_NODES", 2)
+        patch.setattr("benchmarks.mixture.arrivals.GANGS", 0.3)
+        workload = WORKLOADS["mixed"].without(draw(_WITHOUT))
+        nodes = draw(st.integers(3, most_nodes))
+        objects = list(workload.objects(nodes, draw(_SEEDS)))
+    dispensable = draw(st.integers(0, 2))
+    for one in objects:
+        if one["kind"] == "PodGroup":
+            gang = one["spec"]["schedulingPolicy"]["gang"]
+            gang["minCount"] = max(1, gang["minCount"] - dispensable)
+    return load_documents(objects)
 
 
 @st.composite

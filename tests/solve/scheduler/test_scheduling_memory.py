@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import scheduling_wire as short
 import wire
@@ -25,7 +26,7 @@ from dralloc.solve.scheduler import (
 )
 from dralloc.solve.scheduler.devices import Devices
 from examples import examples
-from mixed_strategies import mixed_clusters
+from mixed_strategies import mixed_clusters, mixed_racks
 from plain_scheduler import PlainScheduler
 from scheduling_strategies import CrowdedCluster, crowded_clusters
 from wire import Json
@@ -139,6 +140,23 @@ def test_trials_that_cannot_help_are_passed_over(cluster: Cluster) -> None:
             "dralloc.solve.scheduler.scheduler.best_feasible", lambda *_: None
         )
         expected = schedule(compiled)
+    assert everything(found) == everything(expected)
+
+
+@settings(
+    max_examples=examples(20),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(mixed_racks(), st.integers(0, 3))
+def test_gangs_choose_in_rehearsals_as_if_they_were_bound(
+    cluster: Cluster, seed: int
+) -> None:
+    compiled = compile_cluster(cluster, modes={Mode.SCHEDULER})
+    found = schedule(compiled, seed=seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Scheduler, "rehearsal", lambda *_: None)
+        expected = schedule(compiled, seed=seed)
     assert everything(found) == everything(expected)
 
 

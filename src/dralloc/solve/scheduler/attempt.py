@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from itertools import groupby
 from random import Random
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ from dralloc.solve.scheduler.plugin import (
     unchanged,
 )
 from dralloc.solve.scheduler.plugins import PLUGINS
-from dralloc.solve.scheduler.snapshot import NodeInfo
+from dralloc.solve.scheduler.snapshot import NodeInfo, NodesAt
 
 if TYPE_CHECKING:
     from dralloc.compile.pods import PodInfo
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Attempt",
     "Memory",
+    "Rehearsal",
     "all_feasible",
     "beside_nominated",
     "best_feasible",
@@ -185,6 +186,12 @@ class Memory:
         """The sums of these scores, but for what all places have in common; None if one depends on other places."""
         scores = self._local_scores(cycle, plugins)
         return scores.independent_totals(places, cycle.snapshot.nodes)
+
+    def independent_total(
+        self, cycle: Cycle, plugins: Iterable[Plugin], node: NodeInfo
+    ) -> int:
+        """The same sum of one node as it is now, whatever is known of it."""
+        return self._local_scores(cycle, plugins).independent_total(node)
 
     def _local_scores(
         self, cycle: Cycle, plugins: Iterable[Plugin]
@@ -326,6 +333,14 @@ class _LocalScores:
             if varies:
                 totals += weight * row.take(places)
         return totals
+
+    def independent_total(self, node: NodeInfo) -> int:
+        """See `Memory.independent_total`."""
+        return sum(
+            weight * scoring.score(node)
+            for scoring, weight in self._scorings.values()
+            if scoring.normalise is unchanged
+        )
 
     def _ask_for(self, places: Places, nodes: Sequence[NodeInfo]) -> None:
         """Know the scores at these places."""
@@ -767,19 +782,7 @@ def best_feasible(
         # A change rules out one node at most.
         memory.crowded_until = changes + len(candidates) - enough
         return None
-    plugins = [
-        plugin
-        for plugin in _SCORING
-        if plugin.name not in cycle.profile.no_scores
-    ]
-    for plugin in plugins:
-        if (
-            plugin.looks_around
-            and plugin.score
-            and plugin.score(cycle) is not None
-        ):
-            return None
-    totals = memory.independent_totals(cycle, plugins, candidates)
+    totals = _independent_totals(cycle, candidates)
     if totals is None:
         return None
     for total in sorted(set(totals.tolist()), reverse=True):
@@ -787,6 +790,28 @@ def best_feasible(
         if len(tied):
             return tied
     return None
+
+
+def _scoring(cycle: Cycle) -> Sequence[Plugin]:
+    """The plugins that score nodes for the pod."""
+    return [
+        plugin
+        for plugin in _SCORING
+        if plugin.name not in cycle.profile.no_scores
+    ]
+
+
+def _independent_totals(cycle: Cycle, places: Places) -> Scores | None:
+    """The totals of places, but for what all have in common; None if one of them depends on other nodes."""
+    plugins = _scoring(cycle)
+    for plugin in plugins:
+        if (
+            plugin.looks_around
+            and plugin.score
+            and plugin.score(cycle) is not None
+        ):
+            return None
+    return cycle.memory.independent_totals(cycle, plugins, places)
 
 
 def all_feasible(cycle: Cycle, checks: Checks, window: Places) -> Places | None:
@@ -848,3 +873,124 @@ def _served(
     """Those of places that have devices for the claims."""
     served.ask_for(checks[-1][1], places, cycle.snapshot.nodes, len(places))
     return served.not_rejected(places)
+
+
+# ----------------------------------------------------------------------------
+# Rehearsals. A group is tried in each domain, and what is tried is taken back. Where
+# nothing that its pods meet on a node depends on other nodes, and the pods are equal,
+# it is enough to know of each node how it is rated with none of them on it, with one,
+# with two, and so on, and how many of them get devices there: nobody is bound.
+
+
+class Rehearsal:
+    """What equal pods meet on nodes to which they come one after the other.
+
+    Parameters
+    ----------
+    cycle
+        Of one of the pods.
+    feasible
+        The places that are feasible for the first of them.
+    totals
+        Their totals, but for what all of them have in common.
+    """
+
+    def __init__(
+        self, cycle: Cycle, checks: Checks, feasible: Places, totals: Scores
+    ) -> None:
+        self._cycle = cycle
+        self._check = _together(checks[:-1])
+        self._plugins = _scoring(cycle)
+        self._totals = dict(
+            zip(feasible.tolist(), totals.tolist(), strict=True)
+        )
+        self._is_nominated = frozenset(_nominated_places(cycle))
+
+    @classmethod
+    def of(cls, cycle: Cycle, checks: Checks, feasible: Places) -> Self | None:
+        """The rehearsal of pods in parts of the nodes; None if more than what is on a node matters there."""
+        kind = cycle.pod.kind
+        meets_others = (
+            kind.host_ports
+            or kind.required_affinity
+            or kind.required_anti_affinity
+            or kind.preferred
+        )
+        if meets_others or _has_choice(cycle):
+            return None
+        totals = _independent_totals(cycle, feasible)
+        return None if totals is None else cls(cycle, checks, feasible, totals)
+
+    def covers(self, within: Places) -> bool:
+        """Whether the pods can be rehearsed among these nodes, all of which an attempt looks at."""
+        if len(within) >= _LEAST_NODES:
+            return False
+        devices, nodes = self._cycle.devices, self._cycle.snapshot.nodes
+        return all(
+            place not in self._is_nominated and devices.are_alone(nodes[place])
+            for place in within.tolist()
+        )
+
+    def nodes(
+        self,
+        pods: Sequence[ClaimKey],
+        window: Places,
+        choose: Callable[[Attempt], NodeInfo],
+    ) -> dict[ClaimKey, NodeInfo]:
+        """The nodes that the pods choose, in order, up to the first that has none: then no other has."""
+        totals = {
+            place: self._totals[place]
+            for place in window.tolist()
+            if place in self._totals
+        }
+        earlier = dict.fromkeys(totals, 0)
+        chosen: dict[ClaimKey, NodeInfo] = {}
+        for key in pods:
+            tied = self._best(totals, earlier)
+            if not tied:
+                break
+            best = NodesAt(self._cycle.snapshot.nodes, np.array(tied, np.intp))
+            node = chosen[key] = choose(Attempt(key, best, len(window)))
+            earlier[node.place] += 1
+            total = self._total(node, earlier[node.place])
+            if total is None:
+                del totals[node.place]
+            else:
+                totals[node.place] = total
+        return chosen
+
+    def _best(
+        self, totals: dict[int, int], earlier: Mapping[int, int]
+    ) -> list[int]:
+        """The best places with devices for one more pod; those without are left out from now on."""
+        nodes, pod = self._cycle.snapshot.nodes, self._cycle.pod
+        while totals:
+            best = max(totals.values())
+            tied = [place for place, total in totals.items() if total == best]
+            full = [
+                place
+                for place in tied
+                if not self._cycle.devices.fit_again(
+                    pod, nodes[place], earlier[place]
+                )
+            ]
+            if not full:
+                return tied
+            for place in full:
+                del totals[place]
+        return []
+
+    def _total(self, node: NodeInfo, earlier: int) -> int | None:
+        """The total of a node with so many of the pods on it; None if one more is refused there."""
+        pod = self._cycle.pod
+        for _ in range(earlier):
+            node.add(pod)
+        try:
+            if self._check(node) is not None:
+                return None
+            return self._cycle.memory.independent_total(
+                self._cycle, self._plugins, node
+            )
+        finally:
+            for _ in range(earlier):
+                node.remove(pod)

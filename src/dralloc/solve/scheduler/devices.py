@@ -87,6 +87,8 @@ class _NodeAnswers:
     ----------
     current
         With what is in use there now.
+    repeated
+        With that, and with what the class got before, time after time: what it gets next.
     lasting
         Where more usage never lets anything fit: what was found last, with no more in use than now. What did not fit
         does not fit now; what fitted may be taken.
@@ -94,6 +96,7 @@ class _NodeAnswers:
 
     current: dict[ClaimClass, Taken | None] = field(default_factory=dict)
     lasting: dict[ClaimClass, Taken | None] = field(default_factory=dict)
+    repeated: dict[ClaimClass, list[Taken | None]] = field(default_factory=dict)
 
     def with_more_in_use(self) -> _NodeAnswers:
         """Return what stays true when something more is in use on the node."""
@@ -228,6 +231,12 @@ class Devices(QuickRun):
         self._nodes_of = cache(
             lambda device: frozenset(
                 problem.seeing(problem.devices[device].id.pool_id)
+            )
+        )
+        self._sees_alone = cache(
+            lambda node: all(
+                self._nodes_of(device) == {node}
+                for device in problem.nodes[node].devices()
             )
         )
 
@@ -423,6 +432,55 @@ class Devices(QuickRun):
             grants = self._search_for(claims, claim_class, node)
             self._ledger.revert()
             return grants
+
+    def fit_again(self, pod: PodInfo, node: NodeInfo, earlier: int) -> bool:
+        """Whether the claims of a pod fit on a node once so many equal pods have got theirs there.
+
+        No search for them may end with an error, and none of them may be shared.
+        """
+        open_claims = self.wanted(pod)(node)
+        if not open_claims.claims:
+            return True
+        claims, claim_class = open_claims
+        assert claim_class is not None
+        repeated = self._answers[node.number].repeated
+        if claim_class not in repeated:
+            repeated[claim_class] = [self.find(open_claims, node)]
+        found = repeated[claim_class]
+        while len(found) <= earlier and found[-1] is not None:
+            found.append(self._find_beside(claims, claim_class, node, found))
+        return len(found) > earlier and found[earlier] is not None
+
+    def _find_beside(
+        self,
+        claims: Sequence[Claim],
+        claim_class: ClaimClass,
+        node: NodeInfo,
+        grants_of_others: Sequence[Taken | None],
+    ) -> Taken | None:
+        """Return what claims get on a node beside what others of their class get there."""
+        for grants in grants_of_others:
+            assert grants is not None
+            self._take(claims, grants)
+            self._ledger.settle()
+        offer = self._offer_of(claims, claim_class, node.number)
+        with offer.from_the_start():
+            found = self._search_for(claims, claim_class, node.number)
+            self._ledger.revert()
+        for grants in grants_of_others:
+            assert grants is not None
+            self._give_back(claims, grants)
+        return found
+
+    def _give_back(self, claims: Sequence[Claim], grants_of: Taken) -> None:
+        for claim, grants in zip(claims, grants_of, strict=True):
+            for request, choice, device in grants:
+                alternative = claim.requests[request].alternatives[choice]
+                self._ledger.release(device, alternative)
+
+    def are_alone(self, node: NodeInfo) -> bool:
+        """Whether no other node sees a device of a node, so that what is taken there matters nowhere else."""
+        return self._sees_alone(node.number)
 
     def never_fails(self, pod: PodInfo) -> bool:
         """Whether it is certain that no search for the claims of a pod, of which none is shared, ends with an error.

@@ -34,6 +34,7 @@ from dralloc.solve.first_fit.search import SearchLedger
 from dralloc.solve.scheduler.attempt import (
     Attempt,
     Memory,
+    Rehearsal,
     all_feasible,
     beside_nominated,
     best_feasible,
@@ -301,7 +302,7 @@ class Scheduler:
         self._places = {node.number: node.place for node in self.snapshot.nodes}
         self._order = np.arange(len(nodes))
         self._devices = Devices(compiled, leaks_counters=release.leaks_counters)
-        self._next = 0
+        self.next_place = 0
         # By the place of the node.
         self._nominations: dict[int, list[Nomination]] = {}
         self._remembers = remembers
@@ -411,9 +412,40 @@ class Scheduler:
             passing[feasible] = True
         return passing
 
+    def rehearsal(self, keys: Sequence[ClaimKey]) -> Rehearsal | None:
+        """What equal pods meet on nodes now; None if they are not equal, or if other nodes matter, too."""
+        cycles = [self._cycle(key, in_placement=True) for key in keys]
+        cycle = cycles[0]
+        if not cycle.memory.is_kept or self._named(cycle):
+            return None
+        if any(other.memory is not cycle.memory for other in cycles):
+            return None
+        checks: list[tuple[Plugin, Check]] = []
+        for plugin, check in checks_of(cycle):
+            if isinstance(check, Rejection):
+                return None
+            checks.append((plugin, check))
+        feasible = all_feasible(cycle, checks, self._order)
+        if feasible is None:
+            return None
+        return Rehearsal.of(cycle, checks, feasible)
+
+    def rehearsed(
+        self,
+        rehearsal: Rehearsal,
+        keys: Sequence[ClaimKey],
+        within: Places,
+        choose: Callable[[Attempt], NodeInfo],
+    ) -> dict[ClaimKey, NodeInfo]:
+        """Return the nodes that pods choose in a set of nodes, and go on as after their attempts there."""
+        start = self.next_place % len(within)
+        self.pass_over(within)
+        window = np.concatenate((within[start:], within[:start]))
+        return rehearsal.nodes(keys, window, choose)
+
     def pass_over(self, within: Places) -> None:
         """Go on as after attempts in a set of nodes that all were looked at."""
-        self._next %= len(within)
+        self.next_place %= len(within)
 
     def preempt(
         self, attempt: Attempt, order: Mapping[ClaimKey, int] | None = None
@@ -604,13 +636,13 @@ class Scheduler:
         if only_best and not sample:
             best = best_feasible(cycle, checks, without(window, away), enough)
         if best is not None:
-            self._next = (self._next + len(window)) % size
+            self.next_place = (self.next_place + len(window)) % size
             return Attempt(key, NodesAt(nodes, best), len(window))
         feasible, rejected, verdicts = filtered(
             cycle, checks, window, enough, away
         )
         evaluated = len(feasible) + len(rejected)
-        self._next = (self._next + evaluated) % size
+        self.next_place = (self.next_place + evaluated) % size
         against = Rejected(nodes, rejected, verdicts)
         if not len(feasible):
             after = after_filters(cycle, against)
@@ -639,7 +671,7 @@ class Scheduler:
                 if self.snapshot.nodes[place].name in names
             ]
             places = np.array(named, np.intp)
-        start = self._next % len(places) if len(places) else 0
+        start = self.next_place % len(places) if len(places) else 0
         if start:
             return np.concatenate((places[start:], places[:start]))
         return places
