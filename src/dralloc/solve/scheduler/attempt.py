@@ -35,6 +35,7 @@ from dralloc.solve.scheduler.plugin import (
     Scores,
     Scoring,
     Verdicts,
+    relative,
     unchanged,
 )
 from dralloc.solve.scheduler.plugins import PLUGINS
@@ -75,6 +76,9 @@ _FEW: Final = 8
 
 T = TypeVar("T")
 
+_Beside = tuple[int, tuple[ClaimKey, ...], Rejection | None]
+"""The state of a node, the pods that are nominated for it, and what is against it beside them."""
+
 
 @dataclass(eq=False)
 class Memory:
@@ -95,6 +99,7 @@ class Memory:
     Notes
     -----
     ``failure``: the last attempt that found no node, after how many changes of the snapshot and among which nodes.
+    ``answer_beside``: by place, in which state of the node and beside whom devices were asked about, and the answer.
     ``crowded_until``: after so many changes nodes may be few enough to be rated before anybody looks for devices.
     """
 
@@ -104,6 +109,7 @@ class Memory:
     is_kept: bool = True
     failure: tuple[int, Places | None, Attempt | None] = (-1, None, None)
     crowded_until: int = 0
+    answer_beside: dict[int, _Beside] = field(default_factory=dict)
     _seen: int = 0
     _states: Places | None = None
     _answers: dict[Hashable, Any] = field(default_factory=dict)
@@ -172,6 +178,12 @@ class Memory:
             self._verdicts[filters] = Verdicts(self.size)
         return self._verdicts[filters]
 
+    @property
+    def claims_beside(self) -> dict[int, _Beside]:
+        """What devices say about places beside nominated pods, whatever pods with such claims are asked for."""
+        assert self.of_claims is not None
+        return self.of_claims.answer_beside
+
     def scores(
         self, cycle: Cycle, plugins: Iterable[Plugin], places: Places
     ) -> dict[str, Scores]:
@@ -181,11 +193,18 @@ class Memory:
         )
 
     def independent_totals(
-        self, cycle: Cycle, plugins: Iterable[Plugin], places: Places
+        self,
+        cycle: Cycle,
+        plugins: Iterable[Plugin],
+        places: Places,
+        left_out: str = "",
     ) -> Scores | None:
-        """The sums of these scores, but for what all places have in common; None if one depends on other places."""
+        """The sums of these scores, but for what all places have in common; None if one depends on other places.
+
+        ``left_out`` names a plugin whose scores do not count.
+        """
         scores = self._local_scores(cycle, plugins)
-        return scores.independent_totals(places, cycle.snapshot.nodes)
+        return scores.independent_totals(places, cycle.snapshot.nodes, left_out)
 
     def independent_total(
         self, cycle: Cycle, plugins: Iterable[Plugin], node: NodeInfo
@@ -282,11 +301,6 @@ class _LocalScores:
         self._values = np.zeros((len(scorings), size), np.int64)
         self._known = np.zeros(size, np.bool_)
         self._varies = np.zeros(len(scorings), np.bool_)
-        none = np.zeros(size, np.int64)
-        self._without = {
-            name: weight * scoring.normalise(none)
-            for name, (scoring, weight) in scorings.items()
-        }
 
     def raw(self, places: Places, nodes: Sequence[NodeInfo]) -> Scores:
         """The scores by the first plugin at some places, each by itself and without weight."""
@@ -304,29 +318,30 @@ class _LocalScores:
         """The scores by plugin at some places, all feasible ones."""
         self._ask_for(places, nodes)
         scores: dict[str, Scores] = {}
+        nothing = np.zeros(len(places), np.int64)
         scorings = self._scorings.items()
         entries = zip(
             scorings, self._varies.tolist(), self._values, strict=True
         )
         for (name, (scoring, weight)), varies, row in entries:
-            if varies:
-                scores[name] = weight * scoring.normalise(row.take(places))
-            else:
-                # Most often many plugins have nothing to say about any node.
-                scores[name] = self._without[name][: len(places)]
+            # Most often many plugins have nothing to say about any node.
+            values = row.take(places) if varies else nothing
+            scores[name] = weight * scoring.normalise(values)
         return scores
 
     def independent_totals(
-        self, places: Places, nodes: Sequence[NodeInfo]
+        self, places: Places, nodes: Sequence[NodeInfo], left_out: str
     ) -> Scores | None:
         """See `Memory.independent_totals`."""
         self._ask_for(places, nodes)
         totals = np.zeros(len(places), np.int64)
-        scorings = self._scorings.values()
+        scorings = self._scorings.items()
         entries = zip(
             scorings, self._varies.tolist(), self._values, strict=True
         )
-        for (scoring, weight), varies, row in entries:
+        for (name, (scoring, weight)), varies, row in entries:
+            if name == left_out:
+                continue
             # What is normalised is relative to the other feasible nodes.
             if varies and scoring.normalise is not unchanged:
                 return None
@@ -497,17 +512,42 @@ def turned_away(
     in_window[window] = True
     *node_checks, (_, claims_check) = checks
     node_check = _together(node_checks)
+    beside = cycle.memory.claims_beside
     of_nodes, served = _verdicts_apart(cycle, checks)
     rejections: dict[int, Rejection] = {}
     for place in nominated:
         node = cycle.snapshot.nodes[place]
-        if not in_window[place] or of_nodes.ask(node_check, node) is not None:
+        # Pods with such claims have asked about the devices of the node before.
+        if not in_window[place] or served.ask(claims_check, node) is not None:
             continue
-        if served.ask(claims_check, node) is None:
-            rejection = _asked_beside(cycle, _together(checks), node)
-            if rejection is not None:
-                rejections[place] = rejection
+        if of_nodes.ask(node_check, node) is not None:
+            continue
+        nominations = nominated_beside(cycle.nominations, cycle.pod, place)
+        rejection = _asked_among(nominations, node_check, node)
+        if rejection is None:
+            # What is kept for the same pods on a node that is as it was.
+            state = int(cycle.snapshot.states[place])
+            whose = tuple(nomination.pod.key for nomination in nominations)
+            if beside.get(place, ())[:2] != (state, whose):
+                with cycle.devices.beside(nominations):
+                    beside[place] = state, whose, claims_check(node)
+            _, _, rejection = beside[place]
+        if rejection is not None:
+            rejections[place] = rejection
     return rejections
+
+
+def _asked_among(
+    nominations: Sequence[Nomination], check: Check, node: NodeInfo
+) -> Rejection | None:
+    """Return what a check that looks at nothing but the node has against it with nominated pods there."""
+    for nomination in nominations:
+        node.add(nomination.pod)
+    try:
+        return check(node)
+    finally:
+        for nomination in nominations:
+            node.remove(nomination.pod)
 
 
 def _nominated_places(cycle: Cycle) -> list[int]:
@@ -801,8 +841,13 @@ def _scoring(cycle: Cycle) -> Sequence[Plugin]:
     ]
 
 
-def _independent_totals(cycle: Cycle, places: Places) -> Scores | None:
-    """The totals of places, but for what all have in common; None if one of them depends on other nodes."""
+def _independent_totals(
+    cycle: Cycle, places: Places, left_out: str = ""
+) -> Scores | None:
+    """The totals of places, but for what all have in common; None if one of them depends on other nodes.
+
+    ``left_out`` names a plugin whose scores do not count.
+    """
     plugins = _scoring(cycle)
     for plugin in plugins:
         if (
@@ -811,7 +856,7 @@ def _independent_totals(cycle: Cycle, places: Places) -> Scores | None:
             and plugin.score(cycle) is not None
         ):
             return None
-    return cycle.memory.independent_totals(cycle, plugins, places)
+    return cycle.memory.independent_totals(cycle, plugins, places, left_out)
 
 
 def all_feasible(cycle: Cycle, checks: Checks, window: Places) -> Places | None:
@@ -905,6 +950,14 @@ class Rehearsal:
             zip(feasible.tolist(), totals.tolist(), strict=True)
         )
         self._is_nominated = frozenset(_nominated_places(cycle))
+        # What alternatives count for, relative to the best of the feasible nodes.
+        weights = {
+            plugin.name: plugin.weight_in(cycle.profile)
+            for plugin in self._plugins
+        }
+        self._weight_of_claims = 0
+        if _has_choice(cycle):
+            self._weight_of_claims = weights.get(_CLAIMS_FILTER, 0)
 
     @classmethod
     def of(cls, cycle: Cycle, checks: Checks, feasible: Places) -> Self | None:
@@ -916,9 +969,9 @@ class Rehearsal:
             or kind.required_anti_affinity
             or kind.preferred
         )
-        if meets_others or _has_choice(cycle):
+        if meets_others:
             return None
-        totals = _independent_totals(cycle, feasible)
+        totals = _independent_totals(cycle, feasible, _CLAIMS_FILTER)
         return None if totals is None else cls(cycle, checks, feasible, totals)
 
     def covers(self, within: Places) -> bool:
@@ -963,22 +1016,51 @@ class Rehearsal:
         self, totals: dict[int, int], earlier: Mapping[int, int]
     ) -> list[int]:
         """The best places with devices for one more pod; those without are left out from now on."""
-        nodes, pod = self._cycle.snapshot.nodes, self._cycle.pod
-        while totals:
-            best = max(totals.values())
-            tied = [place for place, total in totals.items() if total == best]
-            full = [
-                place
-                for place in tied
-                if not self._cycle.devices.fit_again(
-                    pod, nodes[place], earlier[place]
-                )
-            ]
+        rated = totals
+        if self._weight_of_claims:
+            # Which alternatives are had on one node counts on the others.
+            for place in self._full(list(totals), earlier):
+                del totals[place]
+            rated = self._with_claims(totals, earlier)
+        while rated:
+            best = max(rated.values())
+            tied = [place for place, total in rated.items() if total == best]
+            full = self._full(tied, earlier)
             if not full:
                 return tied
             for place in full:
                 del totals[place]
         return []
+
+    def _full(
+        self, places: Iterable[int], earlier: Mapping[int, int]
+    ) -> list[int]:
+        """Those of places that have no devices for one more pod."""
+        nodes, pod = self._cycle.snapshot.nodes, self._cycle.pod
+        devices = self._cycle.devices
+        return [
+            place
+            for place in places
+            if devices.get_again(pod, nodes[place], earlier[place]) is None
+        ]
+
+    def _with_claims(
+        self, totals: Mapping[int, int], earlier: Mapping[int, int]
+    ) -> dict[int, int]:
+        """The totals with what the alternatives count for that the pod would get."""
+        nodes, pod = self._cycle.snapshot.nodes, self._cycle.pod
+        devices = self._cycle.devices
+        ratings = [
+            devices.rated_again(pod, nodes[place], earlier[place])
+            for place in totals
+        ]
+        scores = self._weight_of_claims * relative(np.array(ratings, np.int64))
+        return {
+            place: total + score
+            for (place, total), score in zip(
+                totals.items(), scores.tolist(), strict=True
+            )
+        }
 
     def _total(self, node: NodeInfo, earlier: int) -> int | None:
         """The total of a node with so many of the pods on it; None if one more is refused there."""

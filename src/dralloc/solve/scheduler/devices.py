@@ -433,14 +433,16 @@ class Devices(QuickRun):
             self._ledger.revert()
             return grants
 
-    def fit_again(self, pod: PodInfo, node: NodeInfo, earlier: int) -> bool:
-        """Whether the claims of a pod fit on a node once so many equal pods have got theirs there.
+    def get_again(
+        self, pod: PodInfo, node: NodeInfo, earlier: int
+    ) -> Taken | None:
+        """Return what the claims of a pod get on a node once so many equal pods have got theirs there.
 
         No search for them may end with an error, and none of them may be shared.
         """
         open_claims = self.wanted(pod)(node)
         if not open_claims.claims:
-            return True
+            return ()
         claims, claim_class = open_claims
         assert claim_class is not None
         repeated = self._answers[node.number].repeated
@@ -449,7 +451,19 @@ class Devices(QuickRun):
         found = repeated[claim_class]
         while len(found) <= earlier and found[-1] is not None:
             found.append(self._find_beside(claims, claim_class, node, found))
-        return len(found) > earlier and found[earlier] is not None
+        return found[earlier] if len(found) > earlier else None
+
+    def rated_again(self, pod: PodInfo, node: NodeInfo, earlier: int) -> int:
+        """Return how good the alternatives are that the pod gets then; it gets some."""
+        grants = self.get_again(pod, node, earlier)
+        assert grants is not None
+        found = self.wanted(pod)(node).granting(grants)
+        return self.worth(pod, found)
+
+    def worth(self, pod: PodInfo, grants: Found) -> int:
+        """Return how good the alternatives are by which claims of a pod are served: the first of a list is best."""
+        ranks = self.alternatives(pod, grants)
+        return sum(MOST_ALTERNATIVES - rank for rank in ranks)
 
     def _find_beside(
         self,
@@ -597,11 +611,13 @@ class Devices(QuickRun):
 
     def are_apart(self, pod: PodInfo) -> bool:
         """Whether what devices say about nodes depends on the pod's claims, and on nothing else of it."""
-        asks_for_extended = any(
-            amount and is_extended(name)
-            for name, amount in pod.kind.requests.items()
-        )
-        return not (self.footprints or asks_for_extended)
+        memo = pod.kind.memo
+        if "asks for extended" not in memo:
+            memo["asks for extended"] = any(
+                amount and is_extended(name)
+                for name, amount in pod.kind.requests.items()
+            )
+        return not (self.footprints or memo["asks for extended"])
 
     def _class_of(
         self, pod: PodInfo, claims: Sequence[Claim]

@@ -132,6 +132,12 @@ _OFFSET: Final = 2**31
 Started = tuple[bool, str]
 """Whether a pod has not started yet, and otherwise when it did."""
 
+Preference = tuple[int, int, int, Started]
+"""How good it is to evict some pods, the larger the better."""
+
+_NOBODY: Final[Preference] = (-_OFFSET, 0, 0, (False, ""))
+"""Where there is nobody to evict, nothing is gained."""
+
 _NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 
 
@@ -221,8 +227,11 @@ def _choose_victims(
     if cycle.pod.kind.spec.preemption_policy == "Never":
         return None
     best: tuple[NodeInfo, Sequence[PodInfo]] | None = None
-    best_preference: tuple[int, int, int, Started] | None = None
+    best_preference: Preference | None = None
     for node in rejected.resolvable():
+        most = _most_preferred(_below(cycle, node), started)
+        if best_preference is not None and most <= best_preference:
+            continue
         victims = _select(cycle, node, started)
         if not victims:
             continue
@@ -249,9 +258,22 @@ def _select(
     return victims
 
 
+def _most_preferred(
+    candidates: Sequence[PodInfo], started: Callable[[PodInfo], Started]
+) -> Preference:
+    """No victims among these are preferred to this: nobody but the one of lowest priority that started last."""
+    if not candidates:
+        return _NOBODY
+    lowest = min(pod.kind.priority for pod in candidates)
+    latest = max(
+        started(pod) for pod in candidates if pod.kind.priority == lowest
+    )
+    return -lowest, -(lowest + _OFFSET), -1, latest
+
+
 def _preference(
     victims: Sequence[PodInfo], started: Callable[[PodInfo], Started]
-) -> tuple[int, int, int, Started]:
+) -> Preference:
     """The larger the better (``pickOneNodeForPreemption``): of equal ones the first is taken."""
     highest = victims[0].kind.priority
     total = sum(pod.kind.priority + _OFFSET for pod in victims)
