@@ -46,6 +46,7 @@ from dralloc.solve.first_fit.candidates import (
     CandidateIndex,
     ClaimClass,
     NodeCandidates,
+    failure,
     places,
 )
 from dralloc.solve.first_fit.plain import Found as Taken
@@ -211,6 +212,7 @@ class Devices(QuickRun):
         self._hopeless: dict[ClaimClass, NDArray[np.bool_]] = {}
         # By node, the classes of which only the latter is true.
         self._hopeless_on: dict[int, set[ClaimClass]] = defaultdict(set)
+        self._asks_for_one: dict[ClaimClass, bool] = {}
         self._recent: dict[ClaimKey, tuple[_Searched, _Searched]] = {}
         self._compiled = compiled
         # Claims that are free by supposition, and how many suppositions there are.
@@ -231,6 +233,12 @@ class Devices(QuickRun):
         self._nodes_of = cache(
             lambda device: frozenset(
                 problem.seeing(problem.devices[device].id.pool_id)
+            )
+        )
+        self._has_counters = cache(
+            lambda node: any(
+                problem.devices[device].consumes
+                for device in problem.nodes[node].devices()
             )
         )
         self._sees_alone = cache(
@@ -772,9 +780,59 @@ class Devices(QuickRun):
         self, claims: Sequence[Claim], claim_class: ClaimClass, node: NodeIndex
     ) -> Taken | None:
         candidates, leaks, _ = self._offer_of(claims, claim_class, node)
+        if claim_class not in self._asks_for_one:
+            self._asks_for_one[claim_class] = _asks_for_one(claims)
+        if self._asks_for_one[claim_class] and (
+            leaks or not claim_class.simple
+        ):
+            first_served = self._first_served(claims[0], candidates, leaks)
+            if first_served is not None:
+                return (first_served,)
+            nothing_on(self._problem.nodes[node])
+            return None
         if leaks:
             return self._plain_search(claims, node, candidates)
         return self._attempt_at(candidates, claims, claim_class)
+
+    def _first_served(
+        self, claim: Claim, candidates: NodeCandidates, leaks: bool
+    ) -> tuple[Grant, ...] | None:
+        """Return the first device that a claim for a single one can have, by its first alternative that can be served.
+
+        As the depth-first search does, which finds nothing behind a single device to come back from. Nothing is taken.
+        """
+        problem, ledger = self._problem, self._ledger
+        leaked: list[Device] = []
+        try:
+            for choice, alternative in enumerate(
+                claim.requests[0].alternatives
+            ):
+                listed = candidates.lists[0, 0, choice]
+                for number in listed.devices:
+                    device = problem.devices[number]
+                    if ledger.in_use(device, alternative, 0):
+                        continue
+                    if number in listed.failing:
+                        raise failure(problem, alternative, number)
+                    charge = problem.eligibility.charge(
+                        alternative.index, number
+                    )
+                    if charge is None or not ledger.has_capacity(
+                        device, charge
+                    ):
+                        continue
+                    if not ledger.covers(device, alternative, charge):
+                        continue
+                    if problem.eligibility.admits(alternative.index, number):
+                        return (Grant(0, choice, number),)
+                    if leaks and not ledger.is_open(device):
+                        # What taints refuse keeps its counters until the search ends.
+                        ledger.reserve(device)
+                        leaked.append(device)
+        finally:
+            for device in leaked:
+                ledger.reserve(device, -1)
+        return None
 
     def _offer_of(
         self, claims: Sequence[Claim], claim_class: ClaimClass, node: NodeIndex
@@ -805,9 +863,10 @@ class Devices(QuickRun):
         self, claims: Sequence[Claim], claim_class: ClaimClass, node: NodeIndex
     ) -> _Offer:
         """Return what a node offers to a class, whatever is in use."""
-        selected = self._selected.on(claims, node)
-        if self._may_leak(claims, selected):
-            return _Offer(selected, leaks=True, shrinks=False)
+        if self._leaks_counters and self._has_counters(node):
+            selected = self._selected.on(claims, node)
+            if self._may_leak(claims, selected):
+                return _Offer(selected, leaks=True, shrinks=False)
         candidates = self._index.on(claims, node)
         # Where a search may end with an error, it may end otherwise once it does not get there any more.
         failing = any(listed.failing for listed in candidates.lists.values())
@@ -820,8 +879,6 @@ class Devices(QuickRun):
         self, claims: Sequence[Claim], selected: NodeCandidates
     ) -> bool:
         """Whether the search may come across devices with counters that taints or constraints refuse."""
-        if not self._leaks_counters:
-            return False
         problem = self._problem
         for place, alternative in places(claims):
             listed = selected.lists.get(place)
@@ -1073,6 +1130,18 @@ class Devices(QuickRun):
                 yield from _ranks_allocated(claim)
             elif claim.key in pending:
                 yield from _ranks(pending[claim.key], grants.get(claim.key, ()))
+
+
+def _asks_for_one(claims: Sequence[Claim]) -> bool:
+    """Whether all that is asked for is a single device, without constraints."""
+    if len(claims) != 1 or claims[0].constraints or claims[0].is_synthetic:
+        return False
+    if len(claims[0].requests) != 1:
+        return False
+    return all(
+        alternative.count == 1
+        for alternative in claims[0].requests[0].alternatives
+    )
 
 
 def _last(placements: Sequence[Placement], placement: Placement) -> int:
