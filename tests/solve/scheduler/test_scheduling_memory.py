@@ -194,6 +194,25 @@ def test_devices_that_are_free_by_supposition_are_found_as_all_are(
     assert everything(found) == everything(expected)
 
 
+@settings(
+    max_examples=examples(20),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(mixed_clusters(most_nodes=4))
+def test_a_single_device_is_found_as_a_search_finds_it(
+    cluster: Cluster,
+) -> None:
+    compiled = compile_cluster(cluster, modes={Mode.SCHEDULER})
+    found = schedule(compiled)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "dralloc.solve.scheduler.devices._asks_for_one", lambda _: False
+        )
+        expected = schedule(compiled)
+    assert everything(found) == everything(expected)
+
+
 def plainly(
     devices: Devices,
     claims: Sequence[Claim],
