@@ -454,6 +454,8 @@ class Attempt:
 
     @cached_property
     def _tied(self) -> Places:
+        if not self.scores:
+            return np.arange(len(self.feasible))
         best: NDArray[np.bool_] = self.totals == self.totals.max(initial=0)
         return best.nonzero()[0]
 
