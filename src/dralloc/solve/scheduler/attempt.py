@@ -981,9 +981,11 @@ class Rehearsal:
         if len(within) >= _LEAST_NODES:
             return False
         devices, nodes = self._cycle.devices, self._cycle.snapshot.nodes
+        # What is on the other nodes, or comes to them, changes nothing: none of the pods goes there.
         return all(
             place not in self._is_nominated and devices.are_alone(nodes[place])
             for place in within.tolist()
+            if place in self._totals
         )
 
     def nodes(
