@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from random import Random
 from typing import Final
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from benchmarks.mixture.recipe import HARDWARE, INGREDIENTS
-from benchmarks.objects import Json
+from benchmarks.mixture.servers import ZONE
+from benchmarks.nodes import PCI_ROOT
+from benchmarks.objects import Json, claim
 from benchmarks.registry import WORKLOADS
 from benchmarks.workloads.mixed import mixed
+from dralloc.objects.api.disclosure import HOSTNAME_LABEL
 from dralloc.objects.choices import (
     Choices,
     Goal,
@@ -22,7 +27,7 @@ from dralloc.objects.choices import (
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.load import load_documents
 
-__all__ = ["mixed_choices", "mixed_clusters", "mixed_teams"]
+__all__ = ["mixed_choices", "mixed_clusters", "mixed_racks", "mixed_teams"]
 
 _TEAMS: Final = ("default", "green", "red")
 """The namespaces of those who wait."""
@@ -43,14 +48,161 @@ def mixed_clusters(most_nodes: int = 5) -> SearchStrategy[Cluster]:
 
 
 @st.composite
+def mixed_racks(draw: st.DrawFn, most_nodes: int = 8) -> Cluster:
+    """Draw the same with several racks and many gangs, of which not all members may be needed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("benchmarks.mixture.servers.RACK_NODES", 2)
+        patch.setattr("benchmarks.mixture.arrivals.GANGS", 0.3)
+        workload = WORKLOADS["mixed"].without(draw(_WITHOUT))
+        nodes = draw(st.integers(3, most_nodes))
+        objects = list(workload.objects(nodes, draw(_SEEDS)))
+    dispensable = draw(st.integers(0, 2))
+    for one in objects:
+        if one["kind"] == "PodGroup":
+            gang = one["spec"]["schedulingPolicy"]["gang"]
+            gang["minCount"] = max(1, gang["minCount"] - dispensable)
+    return load_documents(objects)
+
+
+@st.composite
 def mixed_teams(draw: st.DrawFn, most_nodes: int = 5) -> Cluster:
-    """Draw the same, with pods that wait in several namespaces."""
-    workload = WORKLOADS["mixed"].without(draw(_WITHOUT))
-    return load_documents(
-        _in_teams(
-            workload.objects(draw(st.integers(2, most_nodes)), draw(_SEEDS))
+    """Draw the same, with pods that wait in several namespaces, in racks of two nodes, and mind each other."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("benchmarks.mixture.servers.RACK_NODES", 2)
+        patch.setattr(
+            "benchmarks.mixture.arrivals.GANGS",
+            draw(st.sampled_from((1 / 16, 0.3))),
         )
-    )
+        workload = WORKLOADS["mixed"].without(draw(_WITHOUT))
+        nodes = draw(st.integers(2, most_nodes))
+        objects = list(_in_teams(workload.objects(nodes, draw(_SEEDS))))
+    company = _Company(objects, Random(draw(_SEEDS)))
+    for rules in draw(st.sets(st.sampled_from(_RULES))):
+        rules(company)
+    return load_documents(company.objects)
+
+
+class _Company:
+    """Objects of a cluster whose pods are told, some of them at random, to mind each other."""
+
+    def __init__(self, objects: list[Json], random: Random) -> None:
+        self.objects = objects
+        self._random = random
+        pods = self._of_kind("Pod")
+        self._waiting = [pod for pod in pods if "nodeName" not in pod["spec"]]
+        self._running = [pod for pod in pods if "nodeName" in pod["spec"]]
+
+    def keep_apart(self) -> None:
+        """Some want nobody of their kind on their node, or in their zone."""
+        for pod in self._some(self._waiting, 0.15):
+            self._relate(pod, "podAntiAffinity", "apart")
+
+    def keep_together(self) -> None:
+        """Some want to be in the zone, or on the node, of somebody of their kind."""
+        for pod in self._some(self._waiting, 0.15):
+            self._relate(pod, "podAffinity", "together")
+
+    def have_members_outside(self) -> None:
+        """Some gangs have a member that runs."""
+        for group in self._some(self._of_kind("PodGroup"), 0.5):
+            space = group["metadata"]["namespace"]
+            alone = [
+                pod
+                for pod in self._running
+                if pod["metadata"]["namespace"] == space
+                and "schedulingGroup" not in pod["spec"]
+            ]
+            if alone:
+                member = self._random.choice(alone)
+                name = group["metadata"]["name"]
+                member["spec"]["schedulingGroup"] = {"podGroupName": name}
+                group["spec"]["schedulingPolicy"]["gang"]["minCount"] += 1
+
+    def have_spare_members(self) -> None:
+        """Some gangs do with fewer than all of their members."""
+        for group in self._some(self._of_kind("PodGroup"), 0.5):
+            gang = group["spec"]["schedulingPolicy"]["gang"]
+            gang["minCount"] = max(1, gang["minCount"] - 1)
+
+    def ask_twice(self) -> None:
+        """Some have two claims, whose devices are to be on one PCIe root."""
+        for pod in self._some(self._waiting, 0.1):
+            [entry] = pod["spec"]["resourceClaims"]
+            pod["spec"]["resourceClaims"] = [entry, {**entry, "name": "again"}]
+            _annotate(pod)
+
+    def have_gangs_in_line(self) -> None:
+        """The devices of some gangs are on PCIe roots of one name."""
+        for group in self._some(self._of_kind("PodGroup"), 0.3):
+            _annotate(group)
+
+    def share(self) -> None:
+        """Some have a claim together with somebody who has asked for the same."""
+        templates = {
+            (one["metadata"]["namespace"], one["metadata"]["name"]): one
+            for one in self._of_kind("ResourceClaimTemplate")
+        }
+        alone = [
+            pod
+            for pod in self._waiting
+            if "schedulingGroup" not in pod["spec"]
+            and len(pod["spec"]["resourceClaims"]) == 1
+        ]
+        for number, pod in enumerate(self._some(alone, 0.1)):
+            mates = [
+                mate
+                for mate in alone
+                if mate["metadata"]["namespace"] == pod["metadata"]["namespace"]
+                and mate["spec"]["resourceClaims"]
+                == pod["spec"]["resourceClaims"]
+                and "resourceClaimTemplateName"
+                in mate["spec"]["resourceClaims"][0]
+                and mate is not pod
+            ]
+            if not mates:
+                continue
+            [entry] = pod["spec"]["resourceClaims"]
+            space = pod["metadata"]["namespace"]
+            template = templates[space, entry["resourceClaimTemplateName"]]
+            shared = claim(f"shared-{number}", template["spec"]["spec"])
+            shared["metadata"]["namespace"] = space
+            self.objects.append(shared)
+            for user in (pod, self._random.choice(mates)):
+                user["spec"]["resourceClaims"] = [
+                    {"name": "shared", "resourceClaimName": f"shared-{number}"}
+                ]
+
+    def _of_kind(self, kind: str) -> list[Json]:
+        return [one for one in self.objects if one["kind"] == kind]
+
+    def _some(self, objects: list[Json], part: float) -> list[Json]:
+        return [one for one in objects if self._random.random() < part]
+
+    def _relate(self, pod: Json, affinity: str, app: str) -> None:
+        pod["metadata"].setdefault("labels", {}).setdefault("app", app)
+        term = {
+            "topologyKey": self._random.choice((ZONE, HOSTNAME_LABEL)),
+            "labelSelector": {"matchLabels": {"app": app}},
+        }
+        rules = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        pod["spec"].setdefault("affinity", {})[affinity] = rules
+
+
+_RULES: Final = (
+    _Company.keep_apart,
+    _Company.keep_together,
+    _Company.have_members_outside,
+    _Company.have_spare_members,
+    _Company.ask_twice,
+    _Company.have_gangs_in_line,
+    _Company.share,
+)
+"""What pods may have to do with each other."""
+
+
+def _annotate(one: Json) -> None:
+    annotations = one["metadata"].setdefault("annotations", {})
+    annotations["dralloc.dev/across"] = f"matchAttribute={PCI_ROOT}"
 
 
 def _in_teams(objects: Iterable[Json]) -> Iterator[Json]:

@@ -175,7 +175,7 @@ DEFAULT_REQUESTS: Final[Mapping[str, int]] = {
 }
 """What a container counts for in scores that requests nothing, in nanos (``pod_resources.go``)."""
 
-Nanos = Counter[str]
+Nanos = dict[str, int]
 
 
 def amounts_of(quantities: Mapping[str, Quantity]) -> dict[str, int]:
@@ -203,9 +203,9 @@ def requests_of(
     """
     of_containers = _of_containers(spec, defaults or {})
     of_pod = _of_whole_pod(spec, of_containers) if whole_pod else {}
-    of_containers.update(of_devices or {})
-    total = Counter({**of_containers, **of_pod})
-    total.update(_nanos(spec.overhead))
+    _add(of_containers, of_devices or {})
+    total = {**of_containers, **of_pod}
+    _add(total, _nanos(spec.overhead))
     return _rounded(total)
 
 
@@ -220,7 +220,7 @@ def caps_of(spec: PodSpec) -> dict[str, int]:
 
 def _taken_by_devices(status: PodStatus) -> dict[str, int]:
     """Return what the scheduler noted that the devices of a pod take of its node, in nanos (KEP-5517)."""
-    total: Nanos = Counter()
+    total: Counter[str] = Counter()
     for claim in status.node_allocatable_resource_claim_statuses:
         total.update(_nanos(claim.resources))
         for mapped in claim.mapping:
@@ -244,19 +244,19 @@ def is_scalar(resource: str) -> bool:
 
 def _of_containers(spec: PodSpec, defaults: Mapping[str, int]) -> Nanos:
     """The larger of what runs in the end and of what each init container needs beside the sidecars before it."""
-    running: Nanos = Counter()
+    running: Nanos = {}
     for container in spec.containers:
-        running.update(_requested(container, defaults))
-    sidecars: Nanos = Counter()
-    peak: dict[str, int] = {}
+        _add(running, _requested(container, defaults))
+    sidecars: Nanos = {}
+    peak: Nanos = {}
     for container in spec.init_containers:
         requested = _requested(container, defaults)
         if container.sidecar:
-            running.update(requested)
-            sidecars.update(requested)
+            _add(running, requested)
+            _add(sidecars, requested)
             requested = sidecars
         else:
-            requested.update(sidecars)
+            _add(requested, sidecars)
         _raise(peak, requested)
     _raise(running, peak)
     return running
@@ -280,11 +280,16 @@ def _of_whole_pod(spec: PodSpec, of_containers: Nanos) -> dict[str, int]:
 
 
 def _requested(container: Container, defaults: Mapping[str, int]) -> Nanos:
-    return Counter({**defaults, **_nanos(container.resources.requested)})
+    return {**defaults, **_nanos(container.resources.requested)}
 
 
 def _nanos(quantities: Mapping[str, Quantity]) -> dict[str, int]:
     return {name: quantity.nanos for name, quantity in quantities.items()}
+
+
+def _add(total: Nanos, amounts: Mapping[str, int]) -> None:
+    for name, amount in amounts.items():
+        total[name] = total.get(name, 0) + amount
 
 
 def _raise(total: dict[str, int], least: Mapping[str, int]) -> None:

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 import dralloc
 import wire
 from dralloc.compile.compiler import compile_cluster
-from dralloc.solve.scheduler import Attempt, Scheduler, profiles_of
+from dralloc.objects.choices import Mode
+from dralloc.solve.scheduler import Attempt, Scheduler, profiles_of, schedule
+from dralloc.solve.scheduler.groups import GroupCycle, GroupTrial
 from examples import examples
 from scheduling_strategies import CrowdedCluster, crowded_clusters
 from scheduling_wire import node, pod
@@ -255,3 +257,34 @@ def test_who_is_taken_back_was_never_there(
         if expected.feasible:
             for one, attempt in ((trying, found), (straight, expected)):
                 one.bind(key, attempt.chosen)
+
+
+def test_gangs_are_rehearsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+    plainly_tried = GroupCycle.tried
+
+    def counted(*args: Any, **words: Any) -> GroupTrial:
+        tried.append(1)
+        return plainly_tried(*args, **words)
+
+    monkeypatch.setattr(GroupCycle, "tried", counted)
+    nodes = [
+        node(f"n{number}", labels={"rack": f"r{number}"}) for number in range(8)
+    ]
+    slices = [
+        wire.resource_slice(
+            wire.gpus(3),
+            name=f"n{number}",
+            pool=f"n{number}",
+            nodeName=f"n{number}",
+        )
+        for number in range(8)
+    ]
+    crowd = members(3, requests={"cpu": "1"})
+    gang = group(least=3, key="rack")
+    objects = wire.cluster(nodes, wire.device_class(), slices, crowd, gang)
+    found = schedule(compile_cluster(objects, modes={Mode.SCHEDULER}))
+    assert len({home for _, home in found.bindings}) == 1
+    assert len(found.bindings) == 3
+    # Only the first domain is tried in fact; what becomes of the gang in the others is known without binding anybody.
+    assert len(tried) == 1

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import scheduling_wire as short
 import wire
@@ -25,7 +26,7 @@ from dralloc.solve.scheduler import (
 )
 from dralloc.solve.scheduler.devices import Devices
 from examples import examples
-from mixed_strategies import mixed_clusters
+from mixed_strategies import mixed_clusters, mixed_racks
 from plain_scheduler import PlainScheduler
 from scheduling_strategies import CrowdedCluster, crowded_clusters
 from wire import Json
@@ -147,6 +148,23 @@ def test_trials_that_cannot_help_are_passed_over(cluster: Cluster) -> None:
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
+@given(mixed_racks(), st.integers(0, 3))
+def test_gangs_choose_in_rehearsals_as_if_they_were_bound(
+    cluster: Cluster, seed: int
+) -> None:
+    compiled = compile_cluster(cluster, modes={Mode.SCHEDULER})
+    found = schedule(compiled, seed=seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Scheduler, "rehearsal", lambda *_: None)
+        expected = schedule(compiled, seed=seed)
+    assert everything(found) == everything(expected)
+
+
+@settings(
+    max_examples=examples(20),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 @given(mixed_clusters(most_nodes=4))
 def test_nodes_without_nominations_stay_known(cluster: Cluster) -> None:
     compiled = compile_cluster(cluster, modes={Mode.SCHEDULER})
@@ -172,6 +190,25 @@ def test_devices_that_are_free_by_supposition_are_found_as_all_are(
     found = schedule(compiled)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Devices, "_find_supposing", plainly)
+        expected = schedule(compiled)
+    assert everything(found) == everything(expected)
+
+
+@settings(
+    max_examples=examples(20),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(mixed_clusters(most_nodes=4))
+def test_a_single_device_is_found_as_a_search_finds_it(
+    cluster: Cluster,
+) -> None:
+    compiled = compile_cluster(cluster, modes={Mode.SCHEDULER})
+    found = schedule(compiled)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "dralloc.solve.scheduler.devices._asks_for_one", lambda _: False
+        )
         expected = schedule(compiled)
     assert everything(found) == everything(expected)
 

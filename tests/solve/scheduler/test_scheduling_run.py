@@ -14,10 +14,17 @@ import pytest
 import dralloc
 import wire
 from dralloc.compile.compiler import compile_cluster
+from dralloc.objects.choices import Mode
 from dralloc.objects.errors import DrallocError, InputError
 from dralloc.objects.features import ALL_FEATURES
 from dralloc.objects.names import ClaimKey
-from dralloc.solve.scheduler import Attempt, Profile, read_profiles, schedule
+from dralloc.solve.scheduler import (
+    Attempt,
+    Profile,
+    Release,
+    read_profiles,
+    schedule,
+)
 from dralloc.solve.scheduler.plugin import Strategy
 from scheduling_wire import AMPLE, attempt, node, pod
 from wire import Json
@@ -671,3 +678,43 @@ def test_who_may_have_to_go_stays_when_that_comes_to_an_error() -> None:
     )
     off = ALL_FEATURES.switched({"ConsumableCapacity": False})
     assert schedule(compile_cluster(given, features=off)).bindings == ()
+
+
+@pytest.mark.parametrize("alternatives", [1, 2])
+def test_what_taints_refuse_keeps_its_counters_up_to_1_36(
+    alternatives: int,
+) -> None:
+    """A known defect of upstream (kubernetes/kubernetes#140436), which is there where a single device is asked for."""
+    taint = {"key": "broken", "effect": "NoSchedule"}
+    devices = [
+        wire.device(
+            name, consumesCounters=wire.consumes("set", slices="1"), **more
+        )
+        for name, more in (("half-0", {"taints": [taint]}), ("half-1", {}))
+    ]
+    pool = {"name": "a", "pool": "a"}
+    slices = [
+        wire.resource_slice(
+            sharedCounters=[wire.counters("set", slices="1")],
+            **{**pool, "name": "counters"},
+            count=2,
+            nodeName="a",
+        ),
+        wire.resource_slice(devices, **pool, count=2, nodeName="a"),
+    ]
+    request = wire.request()
+    if alternatives > 1:
+        request = wire.first_available(
+            "gpu", wire.sub("one"), wire.sub("other")
+        )
+    objects = wire.cluster(
+        node("a"),
+        wire.device_class(),
+        slices,
+        wire.claim("c", request),
+        wire.pod("p", "c"),
+    )
+    for leaks in (True, False):
+        compiled = compile_cluster(objects, modes={Mode.SCHEDULER})
+        found = schedule(compiled, release=Release(leaks_counters=leaks))
+        assert len(found.placements) == (not leaks)

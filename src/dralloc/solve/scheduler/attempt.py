@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from itertools import groupby
 from random import Random
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,10 +35,11 @@ from dralloc.solve.scheduler.plugin import (
     Scores,
     Scoring,
     Verdicts,
+    relative,
     unchanged,
 )
 from dralloc.solve.scheduler.plugins import PLUGINS
-from dralloc.solve.scheduler.snapshot import NodeInfo
+from dralloc.solve.scheduler.snapshot import NodeInfo, NodesAt
 
 if TYPE_CHECKING:
     from dralloc.compile.pods import PodInfo
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Attempt",
     "Memory",
+    "Rehearsal",
     "all_feasible",
     "beside_nominated",
     "best_feasible",
@@ -74,6 +76,9 @@ _FEW: Final = 8
 
 T = TypeVar("T")
 
+_Beside = tuple[int, tuple[ClaimKey, ...], Rejection | None]
+"""The state of a node, the pods that are nominated for it, and what is against it beside them."""
+
 
 @dataclass(eq=False)
 class Memory:
@@ -94,6 +99,7 @@ class Memory:
     Notes
     -----
     ``failure``: the last attempt that found no node, after how many changes of the snapshot and among which nodes.
+    ``answer_beside``: by place, in which state of the node and beside whom devices were asked about, and the answer.
     ``crowded_until``: after so many changes nodes may be few enough to be rated before anybody looks for devices.
     """
 
@@ -103,6 +109,7 @@ class Memory:
     is_kept: bool = True
     failure: tuple[int, Places | None, Attempt | None] = (-1, None, None)
     crowded_until: int = 0
+    answer_beside: dict[int, _Beside] = field(default_factory=dict)
     _seen: int = 0
     _states: Places | None = None
     _answers: dict[Hashable, Any] = field(default_factory=dict)
@@ -171,6 +178,12 @@ class Memory:
             self._verdicts[filters] = Verdicts(self.size)
         return self._verdicts[filters]
 
+    @property
+    def claims_beside(self) -> dict[int, _Beside]:
+        """What devices say about places beside nominated pods, whatever pods with such claims are asked for."""
+        assert self.of_claims is not None
+        return self.of_claims.answer_beside
+
     def scores(
         self, cycle: Cycle, plugins: Iterable[Plugin], places: Places
     ) -> dict[str, Scores]:
@@ -180,11 +193,24 @@ class Memory:
         )
 
     def independent_totals(
-        self, cycle: Cycle, plugins: Iterable[Plugin], places: Places
+        self,
+        cycle: Cycle,
+        plugins: Iterable[Plugin],
+        places: Places,
+        left_out: str = "",
     ) -> Scores | None:
-        """The sums of these scores, but for what all places have in common; None if one depends on other places."""
+        """The sums of these scores, but for what all places have in common; None if one depends on other places.
+
+        ``left_out`` names a plugin whose scores do not count.
+        """
         scores = self._local_scores(cycle, plugins)
-        return scores.independent_totals(places, cycle.snapshot.nodes)
+        return scores.independent_totals(places, cycle.snapshot.nodes, left_out)
+
+    def independent_total(
+        self, cycle: Cycle, plugins: Iterable[Plugin], node: NodeInfo
+    ) -> int:
+        """The same sum of one node as it is now, whatever is known of it."""
+        return self._local_scores(cycle, plugins).independent_total(node)
 
     def _local_scores(
         self, cycle: Cycle, plugins: Iterable[Plugin]
@@ -275,11 +301,6 @@ class _LocalScores:
         self._values = np.zeros((len(scorings), size), np.int64)
         self._known = np.zeros(size, np.bool_)
         self._varies = np.zeros(len(scorings), np.bool_)
-        none = np.zeros(size, np.int64)
-        self._without = {
-            name: weight * scoring.normalise(none)
-            for name, (scoring, weight) in scorings.items()
-        }
 
     def raw(self, places: Places, nodes: Sequence[NodeInfo]) -> Scores:
         """The scores by the first plugin at some places, each by itself and without weight."""
@@ -297,35 +318,44 @@ class _LocalScores:
         """The scores by plugin at some places, all feasible ones."""
         self._ask_for(places, nodes)
         scores: dict[str, Scores] = {}
+        nothing = np.zeros(len(places), np.int64)
         scorings = self._scorings.items()
         entries = zip(
             scorings, self._varies.tolist(), self._values, strict=True
         )
         for (name, (scoring, weight)), varies, row in entries:
-            if varies:
-                scores[name] = weight * scoring.normalise(row.take(places))
-            else:
-                # Most often many plugins have nothing to say about any node.
-                scores[name] = self._without[name][: len(places)]
+            # Most often many plugins have nothing to say about any node.
+            values = row.take(places) if varies else nothing
+            scores[name] = weight * scoring.normalise(values)
         return scores
 
     def independent_totals(
-        self, places: Places, nodes: Sequence[NodeInfo]
+        self, places: Places, nodes: Sequence[NodeInfo], left_out: str
     ) -> Scores | None:
         """See `Memory.independent_totals`."""
         self._ask_for(places, nodes)
         totals = np.zeros(len(places), np.int64)
-        scorings = self._scorings.values()
+        scorings = self._scorings.items()
         entries = zip(
             scorings, self._varies.tolist(), self._values, strict=True
         )
-        for (scoring, weight), varies, row in entries:
+        for (name, (scoring, weight)), varies, row in entries:
+            if name == left_out:
+                continue
             # What is normalised is relative to the other feasible nodes.
             if varies and scoring.normalise is not unchanged:
                 return None
             if varies:
                 totals += weight * row.take(places)
         return totals
+
+    def independent_total(self, node: NodeInfo) -> int:
+        """See `Memory.independent_total`."""
+        return sum(
+            weight * scoring.score(node)
+            for scoring, weight in self._scorings.values()
+            if scoring.normalise is unchanged
+        )
 
     def _ask_for(self, places: Places, nodes: Sequence[NodeInfo]) -> None:
         """Know the scores at these places."""
@@ -424,6 +454,8 @@ class Attempt:
 
     @cached_property
     def _tied(self) -> Places:
+        if not self.scores:
+            return np.arange(len(self.feasible))
         best: NDArray[np.bool_] = self.totals == self.totals.max(initial=0)
         return best.nonzero()[0]
 
@@ -482,17 +514,42 @@ def turned_away(
     in_window[window] = True
     *node_checks, (_, claims_check) = checks
     node_check = _together(node_checks)
+    beside = cycle.memory.claims_beside
     of_nodes, served = _verdicts_apart(cycle, checks)
     rejections: dict[int, Rejection] = {}
     for place in nominated:
         node = cycle.snapshot.nodes[place]
-        if not in_window[place] or of_nodes.ask(node_check, node) is not None:
+        # Pods with such claims have asked about the devices of the node before.
+        if not in_window[place] or served.ask(claims_check, node) is not None:
             continue
-        if served.ask(claims_check, node) is None:
-            rejection = _asked_beside(cycle, _together(checks), node)
-            if rejection is not None:
-                rejections[place] = rejection
+        if of_nodes.ask(node_check, node) is not None:
+            continue
+        nominations = nominated_beside(cycle.nominations, cycle.pod, place)
+        rejection = _asked_among(nominations, node_check, node)
+        if rejection is None:
+            # What is kept for the same pods on a node that is as it was.
+            state = int(cycle.snapshot.states[place])
+            whose = tuple(nomination.pod.key for nomination in nominations)
+            if beside.get(place, ())[:2] != (state, whose):
+                with cycle.devices.beside(nominations):
+                    beside[place] = state, whose, claims_check(node)
+            _, _, rejection = beside[place]
+        if rejection is not None:
+            rejections[place] = rejection
     return rejections
+
+
+def _asked_among(
+    nominations: Sequence[Nomination], check: Check, node: NodeInfo
+) -> Rejection | None:
+    """Return what a check that looks at nothing but the node has against it with nominated pods there."""
+    for nomination in nominations:
+        node.add(nomination.pod)
+    try:
+        return check(node)
+    finally:
+        for nomination in nominations:
+            node.remove(nomination.pod)
 
 
 def _nominated_places(cycle: Cycle) -> list[int]:
@@ -767,19 +824,7 @@ def best_feasible(
         # A change rules out one node at most.
         memory.crowded_until = changes + len(candidates) - enough
         return None
-    plugins = [
-        plugin
-        for plugin in _SCORING
-        if plugin.name not in cycle.profile.no_scores
-    ]
-    for plugin in plugins:
-        if (
-            plugin.looks_around
-            and plugin.score
-            and plugin.score(cycle) is not None
-        ):
-            return None
-    totals = memory.independent_totals(cycle, plugins, candidates)
+    totals = _independent_totals(cycle, candidates)
     if totals is None:
         return None
     for total in sorted(set(totals.tolist()), reverse=True):
@@ -787,6 +832,33 @@ def best_feasible(
         if len(tied):
             return tied
     return None
+
+
+def _scoring(cycle: Cycle) -> Sequence[Plugin]:
+    """The plugins that score nodes for the pod."""
+    return [
+        plugin
+        for plugin in _SCORING
+        if plugin.name not in cycle.profile.no_scores
+    ]
+
+
+def _independent_totals(
+    cycle: Cycle, places: Places, left_out: str = ""
+) -> Scores | None:
+    """The totals of places, but for what all have in common; None if one of them depends on other nodes.
+
+    ``left_out`` names a plugin whose scores do not count.
+    """
+    plugins = _scoring(cycle)
+    for plugin in plugins:
+        if (
+            plugin.looks_around
+            and plugin.score
+            and plugin.score(cycle) is not None
+        ):
+            return None
+    return cycle.memory.independent_totals(cycle, plugins, places, left_out)
 
 
 def all_feasible(cycle: Cycle, checks: Checks, window: Places) -> Places | None:
@@ -848,3 +920,163 @@ def _served(
     """Those of places that have devices for the claims."""
     served.ask_for(checks[-1][1], places, cycle.snapshot.nodes, len(places))
     return served.not_rejected(places)
+
+
+# ----------------------------------------------------------------------------
+# Rehearsals. A group is tried in each domain, and what is tried is taken back. Where
+# nothing that its pods meet on a node depends on other nodes, and the pods are equal,
+# it is enough to know of each node how it is rated with none of them on it, with one,
+# with two, and so on, and how many of them get devices there: nobody is bound.
+
+
+class Rehearsal:
+    """What equal pods meet on nodes to which they come one after the other.
+
+    Parameters
+    ----------
+    cycle
+        Of one of the pods.
+    feasible
+        The places that are feasible for the first of them.
+    totals
+        Their totals, but for what all of them have in common.
+    """
+
+    def __init__(
+        self, cycle: Cycle, checks: Checks, feasible: Places, totals: Scores
+    ) -> None:
+        self._cycle = cycle
+        self._check = _together(checks[:-1])
+        self._plugins = _scoring(cycle)
+        self._totals = dict(
+            zip(feasible.tolist(), totals.tolist(), strict=True)
+        )
+        self._is_nominated = frozenset(_nominated_places(cycle))
+        # What alternatives count for, relative to the best of the feasible nodes.
+        weights = {
+            plugin.name: plugin.weight_in(cycle.profile)
+            for plugin in self._plugins
+        }
+        self._weight_of_claims = 0
+        if _has_choice(cycle):
+            self._weight_of_claims = weights.get(_CLAIMS_FILTER, 0)
+
+    @classmethod
+    def of(cls, cycle: Cycle, checks: Checks, feasible: Places) -> Self | None:
+        """The rehearsal of pods in parts of the nodes; None if more than what is on a node matters there."""
+        kind = cycle.pod.kind
+        meets_others = (
+            kind.host_ports
+            or kind.required_affinity
+            or kind.required_anti_affinity
+            or kind.preferred
+        )
+        if meets_others:
+            return None
+        totals = _independent_totals(cycle, feasible, _CLAIMS_FILTER)
+        return None if totals is None else cls(cycle, checks, feasible, totals)
+
+    def covers(self, within: Places) -> bool:
+        """Whether the pods can be rehearsed among these nodes, all of which an attempt looks at."""
+        if len(within) >= _LEAST_NODES:
+            return False
+        devices, nodes = self._cycle.devices, self._cycle.snapshot.nodes
+        # What is on the other nodes, or comes to them, changes nothing: none of the pods goes there.
+        return all(
+            place not in self._is_nominated and devices.are_alone(nodes[place])
+            for place in within.tolist()
+            if place in self._totals
+        )
+
+    def nodes(
+        self,
+        pods: Sequence[ClaimKey],
+        window: Places,
+        choose: Callable[[Attempt], NodeInfo],
+    ) -> dict[ClaimKey, NodeInfo]:
+        """The nodes that the pods choose, in order, up to the first that has none: then no other has."""
+        totals = {
+            place: self._totals[place]
+            for place in window.tolist()
+            if place in self._totals
+        }
+        earlier = dict.fromkeys(totals, 0)
+        chosen: dict[ClaimKey, NodeInfo] = {}
+        for key in pods:
+            tied = self._best(totals, earlier)
+            if not tied:
+                break
+            best = NodesAt(self._cycle.snapshot.nodes, np.array(tied, np.intp))
+            node = chosen[key] = choose(Attempt(key, best, len(window)))
+            earlier[node.place] += 1
+            total = self._total(node, earlier[node.place])
+            if total is None:
+                del totals[node.place]
+            else:
+                totals[node.place] = total
+        return chosen
+
+    def _best(
+        self, totals: dict[int, int], earlier: Mapping[int, int]
+    ) -> list[int]:
+        """The best places with devices for one more pod; those without are left out from now on."""
+        rated = totals
+        if self._weight_of_claims:
+            # Which alternatives are had on one node counts on the others.
+            for place in self._full(list(totals), earlier):
+                del totals[place]
+            rated = self._with_claims(totals, earlier)
+        while rated:
+            best = max(rated.values())
+            tied = [place for place, total in rated.items() if total == best]
+            full = self._full(tied, earlier)
+            if not full:
+                return tied
+            for place in full:
+                del totals[place]
+        return []
+
+    def _full(
+        self, places: Iterable[int], earlier: Mapping[int, int]
+    ) -> list[int]:
+        """Those of places that have no devices for one more pod."""
+        nodes, pod = self._cycle.snapshot.nodes, self._cycle.pod
+        devices = self._cycle.devices
+        return [
+            place
+            for place in places
+            if devices.get_again(pod, nodes[place], earlier[place]) is None
+        ]
+
+    def _with_claims(
+        self, totals: Mapping[int, int], earlier: Mapping[int, int]
+    ) -> dict[int, int]:
+        """The totals with what the alternatives count for that the pod would get."""
+        nodes, pod = self._cycle.snapshot.nodes, self._cycle.pod
+        devices = self._cycle.devices
+        ratings = [
+            devices.rated_again(pod, nodes[place], earlier[place])
+            for place in totals
+        ]
+        scores = self._weight_of_claims * relative(np.array(ratings, np.int64))
+        return {
+            place: total + score
+            for (place, total), score in zip(
+                totals.items(), scores.tolist(), strict=True
+            )
+        }
+
+    def _total(self, node: NodeInfo, earlier: int) -> int | None:
+        """The total of a node with so many of the pods on it; None if one more is refused there."""
+        pod = self._cycle.pod
+        for _ in range(earlier):
+            node.add(pod)
+        try:
+            if self._check(node) is not None:
+                return None
+            return self._cycle.memory.independent_total(
+                self._cycle, self._plugins, node
+            )
+        finally:
+            for _ in range(earlier):
+                node.remove(pod)

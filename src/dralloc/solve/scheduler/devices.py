@@ -46,6 +46,7 @@ from dralloc.solve.first_fit.candidates import (
     CandidateIndex,
     ClaimClass,
     NodeCandidates,
+    failure,
     places,
 )
 from dralloc.solve.first_fit.plain import Found as Taken
@@ -87,6 +88,8 @@ class _NodeAnswers:
     ----------
     current
         With what is in use there now.
+    repeated
+        With that, and with what the class got before, time after time: what it gets next.
     lasting
         Where more usage never lets anything fit: what was found last, with no more in use than now. What did not fit
         does not fit now; what fitted may be taken.
@@ -94,6 +97,7 @@ class _NodeAnswers:
 
     current: dict[ClaimClass, Taken | None] = field(default_factory=dict)
     lasting: dict[ClaimClass, Taken | None] = field(default_factory=dict)
+    repeated: dict[ClaimClass, list[Taken | None]] = field(default_factory=dict)
 
     def with_more_in_use(self) -> _NodeAnswers:
         """Return what stays true when something more is in use on the node."""
@@ -208,6 +212,7 @@ class Devices(QuickRun):
         self._hopeless: dict[ClaimClass, NDArray[np.bool_]] = {}
         # By node, the classes of which only the latter is true.
         self._hopeless_on: dict[int, set[ClaimClass]] = defaultdict(set)
+        self._asks_for_one: dict[ClaimClass, bool] = {}
         self._recent: dict[ClaimKey, tuple[_Searched, _Searched]] = {}
         self._compiled = compiled
         # Claims that are free by supposition, and how many suppositions there are.
@@ -228,6 +233,18 @@ class Devices(QuickRun):
         self._nodes_of = cache(
             lambda device: frozenset(
                 problem.seeing(problem.devices[device].id.pool_id)
+            )
+        )
+        self._has_counters = cache(
+            lambda node: any(
+                problem.devices[device].consumes
+                for device in problem.nodes[node].devices()
+            )
+        )
+        self._sees_alone = cache(
+            lambda node: all(
+                self._nodes_of(device) == {node}
+                for device in problem.nodes[node].devices()
             )
         )
 
@@ -424,6 +441,69 @@ class Devices(QuickRun):
             self._ledger.revert()
             return grants
 
+    def get_again(
+        self, pod: PodInfo, node: NodeInfo, earlier: int
+    ) -> Taken | None:
+        """Return what the claims of a pod get on a node once so many equal pods have got theirs there.
+
+        No search for them may end with an error, and none of them may be shared.
+        """
+        open_claims = self.wanted(pod)(node)
+        if not open_claims.claims:
+            return ()
+        claims, claim_class = open_claims
+        assert claim_class is not None
+        repeated = self._answers[node.number].repeated
+        if claim_class not in repeated:
+            repeated[claim_class] = [self.find(open_claims, node)]
+        found = repeated[claim_class]
+        while len(found) <= earlier and found[-1] is not None:
+            found.append(self._find_beside(claims, claim_class, node, found))
+        return found[earlier] if len(found) > earlier else None
+
+    def rated_again(self, pod: PodInfo, node: NodeInfo, earlier: int) -> int:
+        """Return how good the alternatives are that the pod gets then; it gets some."""
+        grants = self.get_again(pod, node, earlier)
+        assert grants is not None
+        found = self.wanted(pod)(node).granting(grants)
+        return self.worth(pod, found)
+
+    def worth(self, pod: PodInfo, grants: Found) -> int:
+        """Return how good the alternatives are by which claims of a pod are served: the first of a list is best."""
+        ranks = self.alternatives(pod, grants)
+        return sum(MOST_ALTERNATIVES - rank for rank in ranks)
+
+    def _find_beside(
+        self,
+        claims: Sequence[Claim],
+        claim_class: ClaimClass,
+        node: NodeInfo,
+        grants_of_others: Sequence[Taken | None],
+    ) -> Taken | None:
+        """Return what claims get on a node beside what others of their class get there."""
+        for grants in grants_of_others:
+            assert grants is not None
+            self._take(claims, grants)
+            self._ledger.settle()
+        offer = self._offer_of(claims, claim_class, node.number)
+        with offer.from_the_start():
+            found = self._search_for(claims, claim_class, node.number)
+            self._ledger.revert()
+        for grants in grants_of_others:
+            assert grants is not None
+            self._give_back(claims, grants)
+        return found
+
+    def _give_back(self, claims: Sequence[Claim], grants_of: Taken) -> None:
+        for claim, grants in zip(claims, grants_of, strict=True):
+            for request, choice, device in grants:
+                alternative = claim.requests[request].alternatives[choice]
+                self._ledger.release(device, alternative)
+
+    def are_alone(self, node: NodeInfo) -> bool:
+        """Whether no other node sees a device of a node, so that what is taken there matters nowhere else."""
+        return self._sees_alone(node.number)
+
     def never_fails(self, pod: PodInfo) -> bool:
         """Whether it is certain that no search for the claims of a pod, of which none is shared, ends with an error.
 
@@ -539,11 +619,13 @@ class Devices(QuickRun):
 
     def are_apart(self, pod: PodInfo) -> bool:
         """Whether what devices say about nodes depends on the pod's claims, and on nothing else of it."""
-        asks_for_extended = any(
-            amount and is_extended(name)
-            for name, amount in pod.kind.requests.items()
-        )
-        return not (self.footprints or asks_for_extended)
+        memo = pod.kind.memo
+        if "asks for extended" not in memo:
+            memo["asks for extended"] = any(
+                amount and is_extended(name)
+                for name, amount in pod.kind.requests.items()
+            )
+        return not (self.footprints or memo["asks for extended"])
 
     def _class_of(
         self, pod: PodInfo, claims: Sequence[Claim]
@@ -698,9 +780,59 @@ class Devices(QuickRun):
         self, claims: Sequence[Claim], claim_class: ClaimClass, node: NodeIndex
     ) -> Taken | None:
         candidates, leaks, _ = self._offer_of(claims, claim_class, node)
+        if claim_class not in self._asks_for_one:
+            self._asks_for_one[claim_class] = _asks_for_one(claims)
+        if self._asks_for_one[claim_class] and (
+            leaks or not claim_class.simple
+        ):
+            first_served = self._first_served(claims[0], candidates, leaks)
+            if first_served is not None:
+                return (first_served,)
+            nothing_on(self._problem.nodes[node])
+            return None
         if leaks:
             return self._plain_search(claims, node, candidates)
         return self._attempt_at(candidates, claims, claim_class)
+
+    def _first_served(
+        self, claim: Claim, candidates: NodeCandidates, leaks: bool
+    ) -> tuple[Grant, ...] | None:
+        """Return the first device that a claim for a single one can have, by its first alternative that can be served.
+
+        As the depth-first search does, which finds nothing behind a single device to come back from. Nothing is taken.
+        """
+        problem, ledger = self._problem, self._ledger
+        leaked: list[Device] = []
+        try:
+            for choice, alternative in enumerate(
+                claim.requests[0].alternatives
+            ):
+                listed = candidates.lists[0, 0, choice]
+                for number in listed.devices:
+                    device = problem.devices[number]
+                    if ledger.in_use(device, alternative, 0):
+                        continue
+                    if number in listed.failing:
+                        raise failure(problem, alternative, number)
+                    charge = problem.eligibility.charge(
+                        alternative.index, number
+                    )
+                    if charge is None or not ledger.has_capacity(
+                        device, charge
+                    ):
+                        continue
+                    if not ledger.covers(device, alternative, charge):
+                        continue
+                    if problem.eligibility.admits(alternative.index, number):
+                        return (Grant(0, choice, number),)
+                    if leaks and not ledger.is_open(device):
+                        # What taints refuse keeps its counters until the search ends.
+                        ledger.reserve(device)
+                        leaked.append(device)
+        finally:
+            for device in leaked:
+                ledger.reserve(device, -1)
+        return None
 
     def _offer_of(
         self, claims: Sequence[Claim], claim_class: ClaimClass, node: NodeIndex
@@ -731,9 +863,10 @@ class Devices(QuickRun):
         self, claims: Sequence[Claim], claim_class: ClaimClass, node: NodeIndex
     ) -> _Offer:
         """Return what a node offers to a class, whatever is in use."""
-        selected = self._selected.on(claims, node)
-        if self._may_leak(claims, selected):
-            return _Offer(selected, leaks=True, shrinks=False)
+        if self._leaks_counters and self._has_counters(node):
+            selected = self._selected.on(claims, node)
+            if self._may_leak(claims, selected):
+                return _Offer(selected, leaks=True, shrinks=False)
         candidates = self._index.on(claims, node)
         # Where a search may end with an error, it may end otherwise once it does not get there any more.
         failing = any(listed.failing for listed in candidates.lists.values())
@@ -746,8 +879,6 @@ class Devices(QuickRun):
         self, claims: Sequence[Claim], selected: NodeCandidates
     ) -> bool:
         """Whether the search may come across devices with counters that taints or constraints refuse."""
-        if not self._leaks_counters:
-            return False
         problem = self._problem
         for place, alternative in places(claims):
             listed = selected.lists.get(place)
@@ -999,6 +1130,18 @@ class Devices(QuickRun):
                 yield from _ranks_allocated(claim)
             elif claim.key in pending:
                 yield from _ranks(pending[claim.key], grants.get(claim.key, ()))
+
+
+def _asks_for_one(claims: Sequence[Claim]) -> bool:
+    """Whether all that is asked for is a single device, without constraints."""
+    if len(claims) != 1 or claims[0].constraints or claims[0].is_synthetic:
+        return False
+    if len(claims[0].requests) != 1:
+        return False
+    return all(
+        alternative.count == 1
+        for alternative in claims[0].requests[0].alternatives
+    )
 
 
 def _last(placements: Sequence[Placement], placement: Placement) -> int:

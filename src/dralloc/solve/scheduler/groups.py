@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final, Protocol
 
@@ -20,7 +20,7 @@ from dralloc.objects.cluster import Cluster
 from dralloc.objects.features import Features
 from dralloc.objects.names import ClaimKey
 from dralloc.problem.indices import grouped
-from dralloc.solve.scheduler.attempt import Attempt
+from dralloc.solve.scheduler.attempt import Attempt, Rehearsal
 from dralloc.solve.scheduler.plugin import Places, Scores, relative
 from dralloc.solve.scheduler.resource_plugins import NODE_RESOURCES_FIT, use_of
 from dralloc.solve.scheduler.scheduler import Scheduler
@@ -446,9 +446,11 @@ class GroupCycle:
         self.random.shuffle(placements)
         running = sum(key in homes for key in group.pods)
         trials: list[GroupTrial] = []
-        hopeful = (
-            self.scheduler.hopeful(waiting) if len(placements) > 1 else None
-        )
+        hopeful, rehearsal = None, None
+        if len(placements) > 1:
+            hopeful = self.scheduler.hopeful(waiting)
+            if self.only_best and hopeful is not None:
+                rehearsal = self.scheduler.rehearsal(waiting)
         for places in placements:
             # The first trial tells why, if none helps.
             if (
@@ -458,6 +460,14 @@ class GroupCycle:
                 and not hopeful[places].any()
             ):
                 self.scheduler.pass_over(places)
+                continue
+            if (
+                trials
+                and rehearsal is not None
+                and places is not None
+                and rehearsal.covers(places)
+            ):
+                trials.append(self._rehearsed(rehearsal, waiting, places))
                 continue
             trials.append(self.tried(waiting, places))
             if trials[-1].error:
@@ -472,9 +482,34 @@ class GroupCycle:
                 outcomes.append((attempt, None))
             return outcomes
         best = self.random.choice(best_ones)
+        if len(best.attempts) < len(waiting):
+            best = self._tried_again(best, waiting)
         return [
             (attempt, best.nodes.get(attempt.pod)) for attempt in best.attempts
         ]
+
+    def _rehearsed(
+        self,
+        rehearsal: Rehearsal,
+        waiting: Sequence[ClaimKey],
+        within: Places,
+    ) -> GroupTrial:
+        """As `tried`, but for the attempts that fail, of which nothing is said."""
+        nodes = self.scheduler.rehearsed(
+            rehearsal, waiting, within, self.choose
+        )
+        attempts = [Attempt(key, (node,)) for key, node in nodes.items()]
+        return GroupTrial(within, attempts, nodes)
+
+    def _tried_again(
+        self, trial: GroupTrial, waiting: Sequence[ClaimKey]
+    ) -> GroupTrial:
+        """The same trial with the attempts that fail."""
+        place_before = self.scheduler.next_place
+        cycle = replace(self, choose=lambda attempt: trial.nodes[attempt.pod])
+        again = cycle.tried(waiting, trial.within)
+        self.scheduler.next_place = place_before
+        return again
 
     def tried(
         self,

@@ -27,7 +27,6 @@ from dralloc.compile.pods import (
 from dralloc.objects.api import ResourceClaim
 from dralloc.objects.errors import FatalError, NodeError
 from dralloc.solve.scheduler.devices import (
-    MOST_ALTERNATIVES,
     Devices,
     Found,
 )
@@ -543,9 +542,7 @@ def _score(cycle: Cycle) -> Scoring:
         grants = devices.find(open_claims, node)
         if grants is None:
             return 0
-        granted = {**held, **open_claims.granting(grants)}
-        ranks = devices.alternatives(pod, granted)
-        return sum(MOST_ALTERNATIVES - rank for rank in ranks)
+        return devices.worth(pod, {**held, **open_claims.granting(grants)})
 
     def column(places: NDArray[np.intp]) -> Scores:
         return np.array(

@@ -34,6 +34,7 @@ from dralloc.solve.first_fit.search import SearchLedger
 from dralloc.solve.scheduler.attempt import (
     Attempt,
     Memory,
+    Rehearsal,
     all_feasible,
     beside_nominated,
     best_feasible,
@@ -131,6 +132,12 @@ _OFFSET: Final = 2**31
 Started = tuple[bool, str]
 """Whether a pod has not started yet, and otherwise when it did."""
 
+Preference = tuple[int, int, int, Started]
+"""How good it is to evict some pods, the larger the better."""
+
+_NOBODY: Final[Preference] = (-_OFFSET, 0, 0, (False, ""))
+"""Where there is nobody to evict, nothing is gained."""
+
 _NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 
 
@@ -220,8 +227,11 @@ def _choose_victims(
     if cycle.pod.kind.spec.preemption_policy == "Never":
         return None
     best: tuple[NodeInfo, Sequence[PodInfo]] | None = None
-    best_preference: tuple[int, int, int, Started] | None = None
+    best_preference: Preference | None = None
     for node in rejected.resolvable():
+        most = _most_preferred(_below(cycle, node), started)
+        if best_preference is not None and most <= best_preference:
+            continue
         victims = _select(cycle, node, started)
         if not victims:
             continue
@@ -248,9 +258,22 @@ def _select(
     return victims
 
 
+def _most_preferred(
+    candidates: Sequence[PodInfo], started: Callable[[PodInfo], Started]
+) -> Preference:
+    """No victims among these are preferred to this: nobody but the one of lowest priority that started last."""
+    if not candidates:
+        return _NOBODY
+    lowest = min(pod.kind.priority for pod in candidates)
+    latest = max(
+        started(pod) for pod in candidates if pod.kind.priority == lowest
+    )
+    return -lowest, -(lowest + _OFFSET), -1, latest
+
+
 def _preference(
     victims: Sequence[PodInfo], started: Callable[[PodInfo], Started]
-) -> tuple[int, int, int, Started]:
+) -> Preference:
     """The larger the better (``pickOneNodeForPreemption``): of equal ones the first is taken."""
     highest = victims[0].kind.priority
     total = sum(pod.kind.priority + _OFFSET for pod in victims)
@@ -301,7 +324,7 @@ class Scheduler:
         self._places = {node.number: node.place for node in self.snapshot.nodes}
         self._order = np.arange(len(nodes))
         self._devices = Devices(compiled, leaks_counters=release.leaks_counters)
-        self._next = 0
+        self.next_place = 0
         # By the place of the node.
         self._nominations: dict[int, list[Nomination]] = {}
         self._remembers = remembers
@@ -411,9 +434,40 @@ class Scheduler:
             passing[feasible] = True
         return passing
 
+    def rehearsal(self, keys: Sequence[ClaimKey]) -> Rehearsal | None:
+        """What equal pods meet on nodes now; None if they are not equal, or if other nodes matter, too."""
+        cycles = [self._cycle(key, in_placement=True) for key in keys]
+        cycle = cycles[0]
+        if not cycle.memory.is_kept or self._named(cycle):
+            return None
+        if any(other.memory is not cycle.memory for other in cycles):
+            return None
+        checks: list[tuple[Plugin, Check]] = []
+        for plugin, check in checks_of(cycle):
+            if isinstance(check, Rejection):
+                return None
+            checks.append((plugin, check))
+        feasible = all_feasible(cycle, checks, self._order)
+        if feasible is None:
+            return None
+        return Rehearsal.of(cycle, checks, feasible)
+
+    def rehearsed(
+        self,
+        rehearsal: Rehearsal,
+        keys: Sequence[ClaimKey],
+        within: Places,
+        choose: Callable[[Attempt], NodeInfo],
+    ) -> dict[ClaimKey, NodeInfo]:
+        """Return the nodes that pods choose in a set of nodes, and go on as after their attempts there."""
+        start = self.next_place % len(within)
+        self.pass_over(within)
+        window = np.concatenate((within[start:], within[:start]))
+        return rehearsal.nodes(keys, window, choose)
+
     def pass_over(self, within: Places) -> None:
         """Go on as after attempts in a set of nodes that all were looked at."""
-        self._next %= len(within)
+        self.next_place %= len(within)
 
     def preempt(
         self, attempt: Attempt, order: Mapping[ClaimKey, int] | None = None
@@ -604,13 +658,13 @@ class Scheduler:
         if only_best and not sample:
             best = best_feasible(cycle, checks, without(window, away), enough)
         if best is not None:
-            self._next = (self._next + len(window)) % size
+            self.next_place = (self.next_place + len(window)) % size
             return Attempt(key, NodesAt(nodes, best), len(window))
         feasible, rejected, verdicts = filtered(
             cycle, checks, window, enough, away
         )
         evaluated = len(feasible) + len(rejected)
-        self._next = (self._next + evaluated) % size
+        self.next_place = (self.next_place + evaluated) % size
         against = Rejected(nodes, rejected, verdicts)
         if not len(feasible):
             after = after_filters(cycle, against)
@@ -639,7 +693,7 @@ class Scheduler:
                 if self.snapshot.nodes[place].name in names
             ]
             places = np.array(named, np.intp)
-        start = self._next % len(places) if len(places) else 0
+        start = self.next_place % len(places) if len(places) else 0
         if start:
             return np.concatenate((places[start:], places[:start]))
         return places

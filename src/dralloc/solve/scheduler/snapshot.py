@@ -380,9 +380,9 @@ class Tally:
             weight = self._weights[kind.inter_pod_key] = self.weigh(kind)
         return weight
 
-    def count(self, pod: PodInfo, node: NodeInfo, sign: int) -> None:
-        """Enter or revoke a pod."""
-        weight = self.weight(pod.kind)
+    def count(self, kind: PodKind, node: NodeInfo, number: int) -> None:
+        """Enter so many pods of a kind, or revoke them."""
+        weight = self.weight(kind)
         if not weight or (
             self.places is not None and node.place not in self.places
         ):
@@ -393,7 +393,7 @@ class Tally:
             else node.name
         )
         if domain is not None:
-            self.counts[domain] = self.counts.get(domain, 0) + sign * weight
+            self.counts[domain] = self.counts.get(domain, 0) + number * weight
             if not self.counts[domain]:
                 del self.counts[domain]
 
@@ -451,6 +451,10 @@ class Snapshot:
         self._tallies: dict[Hashable, Tally] = {}
         # By key between pods: in how many tallies it was looked for, and those in which it counts.
         self._tallies_of_kind: dict[Hashable, tuple[int, list[Tally]]] = {}
+        # By key between pods: a kind with it, and the number of such pods by place.
+        self._places_of_kinds: dict[
+            Hashable, tuple[PodKind, dict[int, int]]
+        ] = {}
         self.carried: dict[str, dict[Term, Tally]] = defaultdict(dict)
         self.eligible: dict[Hashable, EligibleNodes] = {}
 
@@ -486,15 +490,24 @@ class Snapshot:
                     self.carried[sort][term] = tally
         node.add(pod)
         self.note_change(node.place)
-        for tally in self._counting(pod.kind):
-            tally.count(pod, node, 1)
+        self._count(pod.kind, node, 1)
 
     def remove(self, pod: PodInfo, node: NodeInfo) -> None:
         """Take a pod off a node."""
         node.remove(pod)
         self.note_change(node.place)
-        for tally in self._counting(pod.kind):
-            tally.count(pod, node, -1)
+        self._count(pod.kind, node, -1)
+
+    def _count(self, kind: PodKind, node: NodeInfo, number: int) -> None:
+        """Enter so many pods of a kind in the counts by domain, or revoke them."""
+        for tally in self._counting(kind):
+            tally.count(kind, node, number)
+        _, places = self._places_of_kinds.setdefault(
+            kind.inter_pod_key, (kind, {})
+        )
+        places[node.place] = places.get(node.place, 0) + number
+        if not places[node.place]:
+            del places[node.place]
 
     def note_change(self, place: int) -> None:
         """Know that something has changed on a node, or about the devices that it sees."""
@@ -532,9 +545,10 @@ class Snapshot:
         identity = key, topology_key
         if identity not in self._tallies:
             tally = self._tallies[identity] = Tally(topology_key, weigh, places)
-            for node in self.nodes:
-                for pod in node.pods:
-                    tally.count(pod, node, 1)
+            for kind, places_of_kind in self._places_of_kinds.values():
+                if tally.weight(kind):
+                    for place, number in places_of_kind.items():
+                        tally.count(kind, self.nodes[place], number)
         return self._tallies[identity]
 
 
