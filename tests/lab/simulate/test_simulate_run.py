@@ -258,6 +258,54 @@ def test_others_move_for_who_waits() -> None:
     assert came(without)[2] == ("done", 1, 20, 22)
 
 
+def crowded(*, taken: str) -> list[Json]:
+    """Two nodes with two GPUs and four cores, and pods: with a GPU, with both, and one that takes cores alone."""
+    objects = [one for one in gpus(2) if one["kind"] != "Node"]
+    for name in ("a", "b"):
+        node = wire.node(name)
+        node["status"] = {"allocatable": {"cpu": "4", "pods": "10"}}
+        objects.append(node)
+    objects.append(
+        wire.resource_slice(wire.gpus(2), name="b", pool="b", nodeName="b")
+    )
+    for name, claim, cpu in (
+        ("small", "one", "1"),
+        ("large", "both", "1"),
+        ("cores", None, taken),
+    ):
+        container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+        objects.append(
+            wire.pod(name, *filter(None, [claim]), containers=[container])
+        )
+    return objects
+
+
+@pytest.mark.parametrize(("taken", "moves"), [("2", 1), ("3", 0)])
+def test_others_move_beside_kube_scheduler(taken: str, moves: int) -> None:
+    """It spreads two pods over two nodes; its filters know of the cores that pods without devices have."""
+    small, large, cores = (
+        ClaimKey("default", name) for name in ("small", "large", "cores")
+    )
+    arrivals = [
+        Arrival(0, small, 20_000),
+        Arrival(0, small, 20_000),
+        Arrival(1000, cores, 20_000),
+        Arrival(1000, cores, 20_000),
+        Arrival(2000, large, 2000),
+    ]
+    cluster = wire.cluster(crowded(taken=taken))
+    simulated = dralloc.simulate(
+        cluster, arrivals, "scheduler", moves_every=5, moves=1
+    )
+    [run] = simulated.runs
+    assert run.figures.moves == moves
+    assert came(simulated)[-1] == (
+        ("done", 2, 5, 7) if moves else ("done", 2, 20, 22)
+    )
+    homes = simulated.arrivals()["node"].tolist()
+    assert len(set(homes[:2])) == 2 - moves
+
+
 def test_the_optimum_of_a_batch_places_more_than_first_fit() -> None:
     arrivals = [
         Arrival(0, BOTH, 1000, priority=0),
@@ -446,10 +494,6 @@ def test_fragmentation_is_what_the_next_pod_cannot_use() -> None:
             "template default/none: no pod, owner of pods",
         ),
         ({"batch": 0}, "batch: 0 is less than 1"),
-        (
-            {"policy": "scheduler", "moves_every": 60},
-            "moves_every: kube-scheduler moves nobody",
-        ),
         ({"moves": -1}, "moves: -1 is less than 0"),
         ({"every": 0.0}, "every: 0.0 is no number of seconds"),
         ({"patience": float("nan")}, "patience: nan is no number of seconds"),

@@ -51,13 +51,14 @@ from dralloc.lab.simulate.placing import (
     RunPlacer,
     SchedulerPlacer,
 )
-from dralloc.lab.simulate.room import Rearrangement, preempt, rearrange_all
+from dralloc.lab.simulate.room import preempt, rearrange_all
 from dralloc.lab.simulate.simulation import (
     ArrivalState,
     Decisions,
     History,
     Instant,
     MoveTimes,
+    Preempt,
     RoomMaking,
     Simulation,
 )
@@ -262,7 +263,8 @@ def simulate(  # noqa: PLR0913 - who comes, who places them, and when
     moves_every, moves
         At each multiple of so many seconds so many claims may move to other devices, if that gives others a place, as
         `dralloc.defragment` finds it; without ``moves_every`` nobody moves. Groups, and pods with rules about other
-        pods, stay where they are. Not with policy ``scheduler``, which knows no moves.
+        pods, stay where they are. With policy ``scheduler`` that is a descheduler's work beside it: its filters are
+        asked about everybody who comes to a node, and if one is against it, nobody moves this time.
     state
         A folder in which each finished seed is kept in a file; those that are there are not worked out again.
     regret
@@ -300,8 +302,6 @@ def simulate(  # noqa: PLR0913 - who comes, who places them, and when
     if batch is not None and batch < 1:
         raise DrallocError(f"batch: {batch} is less than 1")
     moving = _milliseconds("moves_every", moves_every, least=1)
-    if moving is not None and policy == Mode.SCHEDULER:
-        raise DrallocError("moves_every: kube-scheduler moves nobody")
     if moves < 0:
         raise DrallocError(f"moves: {moves} is less than 0")
     setting = RunSetting(
@@ -556,26 +556,23 @@ def room_making(
     Parameters
     ----------
     move_times
-        When others move; None for never, and not for a scheduler.
+        When others move; None for never.
     preemption
         Whether the more important take the place of the less important.
     """
-    if isinstance(placer, SchedulerPlacer):
-        scheduler = placer
-        return RoomMaking(
-            (lambda job, _: scheduler.preempt(job)) if preemption else None
-        )
-    assert isinstance(placer, RunPlacer)
-    run_placer = placer
-
-    def rearrange(jobs: Sequence[int], most: int) -> Rearrangement:
-        return rearrange_all(run_placer, jobs, most, choices)
-
+    preempting: Preempt | None = None
+    if preemption:
+        preempting = _preempting(placer)
     return RoomMaking(
-        partial(preempt, run_placer) if preemption else None,
-        move_times,
-        rearrange,
+        preempting, move_times, partial(rearrange_all, placer, choices=choices)
     )
+
+
+def _preempting(placer: Placer) -> Preempt:
+    if isinstance(placer, SchedulerPlacer):
+        return placer.preempt
+    assert isinstance(placer, RunPlacer)
+    return partial(preempt, placer)
 
 
 def check_state(placer: Placer) -> None:

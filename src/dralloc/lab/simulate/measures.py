@@ -367,6 +367,12 @@ class WatchedPlacer(Placer):
         """Let the watched placer do it."""
         self._watched.release(arrival)
 
+    def exchange(
+        self, leaving: Sequence[int], entering: Sequence[Placement]
+    ) -> bool:
+        """Let the watched placer do it."""
+        return self._watched.exchange(leaving, entering)
+
     @property
     def problem(self) -> Problem:
         """The same as that of the watched placer."""

@@ -21,6 +21,7 @@ from dralloc.compile.compiler.pod_rules import has_rules_between
 from dralloc.compile.compiler.worth import annotated_values, worth_of
 from dralloc.lab.simulate.arrivals import Incoming
 from dralloc.objects.choices import Choices, Goal, Priorities
+from dralloc.objects.names import ClaimKey
 from dralloc.problem import Demand, DemandIndex, Problem
 from dralloc.problem.inter_pod import InterPodRule, Role, settled_rule
 from dralloc.problem.ledger import Ledger
@@ -29,6 +30,7 @@ from dralloc.problem.solution import (
     Placement,
     Solution,
     charged_grants,
+    devices_only,
     grants_of,
     with_node_grants,
 )
@@ -38,7 +40,7 @@ from dralloc.solve.first_fit.plain import PlainRun
 from dralloc.solve.first_fit.search import SearchLedger
 from dralloc.solve.optimum import Earlier, solve
 from dralloc.solve.recreate.search import Starts
-from dralloc.solve.scheduler import Profile, Release, SchedulingRun
+from dralloc.solve.scheduler import Planned, Profile, Release, SchedulingRun
 
 __all__ = [
     "BatchPlacer",
@@ -179,6 +181,16 @@ class Placer(ABC):
     def release(self, arrival: int) -> None:
         """Give back everything that an arrival with a place holds."""
 
+    @abstractmethod
+    def exchange(
+        self, leaving: Sequence[int], entering: Sequence[Placement]
+    ) -> bool:
+        """Let arrivals with a place give it back, and enter placements that somebody else has found, theirs among them.
+
+        Placements are in the numbers of the whole problem. False if something that their problem does not know is
+        against it; then nothing has changed.
+        """
+
     @property
     def problem(self) -> Problem:
         """The problem that places are an answer to."""
@@ -285,6 +297,16 @@ class RunPlacer(Placer):
             self._places[last.demand] = place
         self._run.depart(released)
 
+    def exchange(
+        self, leaving: Sequence[int], entering: Sequence[Placement]
+    ) -> bool:
+        """Do it: the whole problem knows all that there is."""
+        for arrival in leaving:
+            self.release(arrival)
+        for placement in entering:
+            self.accept(placement)
+        return True
+
     def accept(self, placement: Placement) -> None:
         """Enter a placement that somebody else has found, in the numbers of the whole problem."""
         self._places[placement.demand] = len(self._run.placements)
@@ -364,10 +386,27 @@ class SchedulerPlacer(Placer):
         """Take the arrival's pod off its node."""
         self._run.depart(self.incoming.pods[arrival])
 
-    def preempt(self, job: int) -> tuple[int, ...] | None:
+    def exchange(
+        self, leaving: Sequence[int], entering: Sequence[Placement]
+    ) -> bool:
+        """Ask the scheduler's filters about everybody who comes to a node."""
+        problem = self.incoming.problem
+        planned: dict[ClaimKey, Planned] = {}
+        for placement in devices_only(problem, entering):
+            demand = self.problem.demands[placement.demand]
+            pairs = zip(demand.claims, placement.grants, strict=True)
+            planned[demand.key] = Planned(
+                problem.nodes[placement.node].name,
+                {claim.key: grants for claim, grants in pairs},
+            )
+        pods = [self.incoming.pods[arrival] for arrival in leaving]
+        return self._run.exchange(pods, planned)
+
+    def preempt(self, job: int, _: Mapping[int, int]) -> tuple[int, ...] | None:
         """Place a job in the stead of arrivals that kube-scheduler evicts for it; returns these, None if it does not.
 
-        Pods that ran before anybody arrived may be evicted, too; they are none of those who are returned.
+        Who began when, the scheduler knows. Pods that ran before anybody arrived may be evicted, too; they are none
+        of those who are returned.
         """
         arrival, *mates = self.incoming.jobs[job]
         if mates:

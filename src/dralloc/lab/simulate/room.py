@@ -13,7 +13,8 @@ from dralloc.ask.whatif.moves import (
     MoveOption,
     rearrange,
 )
-from dralloc.lab.simulate.placing import RunPlacer, weighted
+from dralloc.lab.simulate.arrivals import Incoming
+from dralloc.lab.simulate.placing import Placer, RunPlacer, weighted
 from dralloc.objects.choices import Choices
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Problem
@@ -187,9 +188,11 @@ class Rearrangement:
 
 
 def rearrange_all(
-    placer: RunPlacer, jobs: Sequence[int], most: int, choices: Choices
+    placer: Placer, jobs: Sequence[int], most: int, choices: Choices
 ) -> Rearrangement:
     """Let some arrivals move so that the most of those who wait get a place.
+
+    Nobody moves, and nobody gets a place, if the placer knows of something that is against it.
 
     Parameters
     ----------
@@ -206,12 +209,9 @@ def rearrange_all(
         if (number := incoming.demands[arrival]) is not None
     ]
     pending = weighted(incoming, placer.waiting_problem(waiting), choices)
-    movable = [
-        arrival
-        for arrival, placement in placer.placements.items()
-        if _is_movable(placer, arrival)
-    ]
-    migration = _migration(placer, pending, movable)
+    held = placer.whole_placements()
+    movable = [arrival for arrival in held if _is_movable(incoming, arrival)]
+    migration = _migration(incoming.problem, held, pending, movable)
     before = solve(pending, choices, first_fit(pending))
     value, whole = (
         before.tiers[0].value,
@@ -230,10 +230,8 @@ def rearrange_all(
         [demand], [placement] = move.option.demands, move.placements
         number = numbers[demand.key]
         arrival = incoming.arrival_of[number]
-        moved[arrival] = placer.placement_of(arrival)
+        moved[arrival] = held[arrival]
         entered.append(replace(placement, demand=number))
-    for arrival in moved:
-        placer.release(arrival)
     for step in plan.steps:
         if not step.placements:
             continue
@@ -242,8 +240,8 @@ def rearrange_all(
             step.demands[already:], step.placements[already:], strict=True
         ):
             entered.append(replace(placement, demand=numbers[demand.key]))
-    for placement in entered:
-        placer.accept(placement)
+    if not (entered and placer.exchange(list(moved), entered)):
+        return Rearrangement((), {}, 0)
     placed = set(placer.placements)
     admitted = tuple(
         job for job in jobs if placed.issuperset(incoming.jobs[job])
@@ -251,8 +249,8 @@ def rearrange_all(
     return Rearrangement(admitted, moved, plan.restarts)
 
 
-def _is_movable(placer: RunPlacer, arrival: int) -> bool:
-    demand = placer.incoming.demand(arrival)
+def _is_movable(incoming: Incoming, arrival: int) -> bool:
+    demand = incoming.demand(arrival)
     if demand is None or demand.gang or demand.parent or demand.roles:
         return False
     # Admin access holds nothing that could be given to others.
@@ -260,11 +258,20 @@ def _is_movable(placer: RunPlacer, arrival: int) -> bool:
 
 
 def _migration(
-    placer: RunPlacer, pending: Problem, movable: Sequence[int]
+    problem: Problem,
+    placements: Mapping[int, Placement],
+    pending: Problem,
+    movable: Sequence[int],
 ) -> Migration:
-    """Return the migration in which these arrivals may move, each with all of its claims."""
-    problem = placer.problem
-    placements = placer.placements
+    """Return the migration in which these arrivals may move, each with all of its claims.
+
+    Parameters
+    ----------
+    problem, placements
+        By arrival, who has a place, as an answer to the whole problem.
+    pending
+        The problem of those who wait.
+    """
     staying = placements.keys() - set(movable)
     ledger = Ledger(problem)
     charges = charged_grants(
