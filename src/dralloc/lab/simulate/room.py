@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from pydantic import TypeAdapter
+
 from dralloc.ask.whatif.moves import (
     Migration,
     MovableClaim,
@@ -14,7 +16,12 @@ from dralloc.ask.whatif.moves import (
     rearrange,
 )
 from dralloc.lab.simulate.arrivals import Incoming
-from dralloc.lab.simulate.placing import Placer, RunPlacer, weighted
+from dralloc.lab.simulate.placing import (
+    KeptAnswers,
+    Placer,
+    RunPlacer,
+    weighted,
+)
 from dralloc.objects.choices import Choices
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Problem
@@ -187,8 +194,24 @@ class Rearrangement:
     restarts: int
 
 
+@dataclass(frozen=True, slots=True)
+class MovePlan:
+    """Who gives back what it has, what is entered then, and how many of them held nothing in between."""
+
+    leaving: tuple[int, ...]
+    entering: tuple[Placement, ...]
+    restarts: int
+
+
+_PLANS: Final = TypeAdapter(MovePlan)
+
+
 def rearrange_all(
-    placer: Placer, jobs: Sequence[int], most: int, choices: Choices
+    placer: Placer,
+    jobs: Sequence[int],
+    most: int,
+    choices: Choices,
+    kept: KeptAnswers | None = None,
 ) -> Rearrangement:
     """Let some arrivals move so that the most of those who wait get a place.
 
@@ -200,14 +223,42 @@ def rearrange_all(
         Those who wait, in order.
     most
         How many claims may move.
+    kept
+        Where plans are kept.
     """
+    plan = (kept or KeptAnswers()).once(
+        _PLANS, lambda: _planned(placer, jobs, most, choices)
+    )
+    held = placer.whole_placements()
+    moved = {arrival: held[arrival] for arrival in plan.leaving}
+    if not (plan.entering and placer.exchange(plan.leaving, plan.entering)):
+        return Rearrangement((), {}, 0)
+    placed = set(placer.placements)
+    admitted = tuple(
+        job for job in jobs if placed.issuperset(placer.incoming.jobs[job])
+    )
+    return Rearrangement(admitted, moved, plan.restarts)
+
+
+def _planned(
+    placer: Placer, jobs: Sequence[int], most: int, choices: Choices
+) -> MovePlan:
+    """Find out who moves, and who gets a place by that."""
     incoming = placer.incoming
+    demands_by_job = [
+        [incoming.demands[arrival] for arrival in incoming.jobs[job]]
+        for job in jobs
+    ]
+    # Who asks for no device has nothing to gain by moves, nor has a group with such a pod.
     waiting = [
         number
-        for job in jobs
-        for arrival in incoming.jobs[job]
-        if (number := incoming.demands[arrival]) is not None
+        for numbers in demands_by_job
+        if None not in numbers
+        for number in numbers
+        if number is not None
     ]
+    if not (waiting and most):
+        return MovePlan((), (), 0)
     pending = weighted(incoming, placer.waiting_problem(waiting), choices)
     held = placer.whole_placements()
     movable = [arrival for arrival in held if _is_movable(incoming, arrival)]
@@ -217,21 +268,20 @@ def rearrange_all(
         before.tiers[0].value,
         sum(demand.weight for demand in pending.demands),
     )
-    if value == whole or not most:
+    if value == whole:
         migration = Migration(pending, (), ())
     plan = rearrange(migration, most, choices, before.placements)
     numbers = {
         demand.key: number
         for number, demand in numbered(incoming.problem.demands)
     }
-    moved: dict[int, Placement] = {}
-    entered: list[Placement] = []
+    leaving: list[int] = []
+    entering: list[Placement] = []
     for move in plan.moves:
         [demand], [placement] = move.option.demands, move.placements
         number = numbers[demand.key]
-        arrival = incoming.arrival_of[number]
-        moved[arrival] = held[arrival]
-        entered.append(replace(placement, demand=number))
+        leaving.append(incoming.arrival_of[number])
+        entering.append(replace(placement, demand=number))
     for step in plan.steps:
         if not step.placements:
             continue
@@ -239,14 +289,8 @@ def rearrange_all(
         for demand, placement in zip(
             step.demands[already:], step.placements[already:], strict=True
         ):
-            entered.append(replace(placement, demand=numbers[demand.key]))
-    if not (entered and placer.exchange(list(moved), entered)):
-        return Rearrangement((), {}, 0)
-    placed = set(placer.placements)
-    admitted = tuple(
-        job for job in jobs if placed.issuperset(incoming.jobs[job])
-    )
-    return Rearrangement(admitted, moved, plan.restarts)
+            entering.append(replace(placement, demand=numbers[demand.key]))
+    return MovePlan(tuple(leaving), tuple(entering), plan.restarts)
 
 
 def _is_movable(incoming: Incoming, arrival: int) -> bool:
