@@ -94,6 +94,25 @@ def test_the_search_ends_when_it_is_as_good_again(
     assert again.tiers[0].why.startswith("it is as good as")
 
 
+def test_what_small_changes_cost_does_not_add_up() -> None:
+    """Each answer of a row is held against the gap of the first, or a smaller one since then."""
+    cluster = mixed(20, seed=2, without={"priorities"})
+    first = dralloc.allocate(cluster, steps=4)
+    gaps = {tier.name: tier.gap for tier in first.tiers}
+    assert max(gaps.values()) > 0
+    random = Random(1)
+    plan = first
+    for _ in range(3):
+        later = without_some(cluster, random, 0.02)
+        plan = dralloc.allocate(later, start=plan, steps=4)
+        assert plan.solution.aims.keys() == gaps.keys()
+        assert all(
+            aim <= gaps[name] for name, aim in plan.solution.aims.items()
+        )
+    other = without_some(cluster, random, 0.5)
+    assert not dralloc.allocate(other, start=plan, steps=4).solution.aims
+
+
 def test_a_node_that_is_gone_is_no_place() -> None:
     cluster = dralloc.load("models/h100-mig")
     start = dralloc.allocate(cluster)

@@ -7,7 +7,7 @@ promises it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from os import PathLike
@@ -229,7 +229,8 @@ def allocate(
     start
         An answer to about the same question, from which the search for the optimum goes on: who is still asked about
         keeps the place there to begin with, and what proved its bound is tried first. If at least nine in ten of those
-        asked about are the same, the search ends as soon as the gap is no larger than it was.
+        asked about are the same, the search ends as soon as the gap is no larger than it was, but for the part of them
+        who are new; many such answers in a row are held against the first one's gap.
 
     Returns
     -------
@@ -552,7 +553,9 @@ class CheckedAnswers:
                 warnings = (*warnings, text)
         solution = replace(solution, errors=errors, warnings=warnings)
         return replace(
-            self._check(problem, solution), tiers=worth.tiers(solution.tiers)
+            self._check(problem, solution),
+            tiers=worth.tiers(solution.tiers),
+            aims=continued.aims if continued and continued.is_similar else {},
         )
 
 
@@ -581,8 +584,8 @@ def _start(
 # ----------------------------------------------------------------------------
 # An earlier answer to go on from.
 
-_SAME: Final = 0.9
-"""If less of those asked about are the same, the earlier gap says nothing about this question."""
+_CHANGED: Final = 0.1
+"""If more of those asked about are not the same, the earlier gap says nothing about this question."""
 
 _GOOD: Final = 0.25
 """An answer with a larger gap is none that another should be as good as."""
@@ -600,26 +603,44 @@ class _Continued:
         What is left of it, with others where there is room.
     changed_nodes
         Where somebody went or came.
-    is_similar
-        Whether hardly anything is asked about that was not asked about before, and the other way round.
+    changed
+        The part of those asked about who were not asked about before, or the other way round.
     """
 
     plan: Plan
     solution: Solution
     changed_nodes: Collection[NodeIndex]
-    is_similar: bool
+    changed: float
+
+    @property
+    def is_similar(self) -> bool:
+        """Whether hardly anything is asked about that was not asked about before, and the other way round."""
+        return self.changed <= _CHANGED
+
+    @property
+    def aims(self) -> Mapping[str, float]:
+        """By tier, the smallest gap from the last search from nothing on.
+
+        What a small change may cost is added to these and not to the last gap: a hundred small changes would add up.
+        """
+        gaps = {tier.name: tier.gap for tier in self.plan.tiers}
+        return {
+            name: min(gap, self.plan.solution.aims.get(name, gap))
+            for name, gap in gaps.items()
+        }
 
     def earlier(self, worth: Worth) -> Earlier:
         """Return what a search is to know, whose weights are such."""
-        gap_of = {tier.name: tier.gap for tier in self.plan.tiers}
+        aims = self.aims
 
         def is_enough(weight: Tier) -> bool:
             levels = worth.tiers((weight,))
-            gaps = [gap_of.get(level.name, 0.0) for level in levels]
+            gaps = [aims.get(level.name, 0.0) for level in levels]
             # Where nothing was left to prove, the search ends by itself with what comes after the weight.
             is_comparable = self.is_similar and 0 < max(gaps) <= _GOOD
+            # Who is new may all be without a place, which costs as much as there are of them.
             return is_comparable and all(
-                level.gap <= gap
+                level.gap <= gap + self.changed
                 for level, gap in zip(levels, gaps, strict=True)
             )
 
@@ -650,7 +671,7 @@ def _continued(plan: Plan, compiled: CompiledCluster) -> _Continued | None:
             for number, node in numbered(problem.nodes)
             if node.name in changed
         ],
-        same >= _SAME * max(len(asked), len(asked_before)),
+        1 - same / max(len(asked), len(asked_before), 1),
     )
 
 

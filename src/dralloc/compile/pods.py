@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, NamedTuple
+from weakref import ref
 
 from dralloc.objects.api import (
     Container,
@@ -518,13 +519,40 @@ class PodInfo:
         )
 
 
+_texts: dict[int, tuple[ref[PodSpec], str]] = {}
+"""By identity of a specification, its text, as long as it is there: a cluster is compiled again and again."""
+
+
+def _text_of(spec: PodSpec) -> str:
+    """Return what specifications that are equal but for claims and node have in common.
+
+    Pods that are made from one template share their specification as an object.
+    """
+    known, text = _texts.get(id(spec), (None, ""))
+    if known is None or known() is not spec:
+        text = spec.model_dump_json(
+            exclude={"node_name", "resource_claims"}, exclude_defaults=True
+        )
+        identity = id(spec)
+        _texts[identity] = (
+            ref(spec, lambda gone: _forget(identity, gone)),
+            text,
+        )
+    return text
+
+
+def _forget(identity: int, gone: ref[PodSpec]) -> None:
+    """Forget a specification, unless another one is in its place already."""
+    if identity in _texts and _texts[identity][0] is gone:
+        del _texts[identity]
+
+
 class PodKinds:
     """Tells which pods are equal, of a cluster with these namespaces."""
 
     def __init__(self, namespaces: Mapping[str, Namespace]) -> None:
         self._namespaces = namespaces
         self._known: dict[Hashable, PodKind] = {}
-        self._specs: dict[int, tuple[PodSpec, str]] = {}
 
     def infos(self, pods: Iterable[Pod]) -> Iterator[PodInfo]:
         """The pods with their kinds."""
@@ -542,18 +570,11 @@ class PodKinds:
             if owner.controller and owner.kind in _SPREAD_KINDS
         )
         controller = next(controllers, None)
-        # Pods that are made from one template share their specification as an object.
-        if id(pod.spec) not in self._specs:
-            text = pod.spec.model_dump_json(
-                exclude={"node_name", "resource_claims"}, exclude_defaults=True
-            )
-            self._specs[id(pod.spec)] = pod.spec, text
-        _, body = self._specs[id(pod.spec)]
         key = (
             pod.key.namespace,
             frozenset(pod.metadata.labels.items()),
             controller,
-            body,
+            _text_of(pod.spec),
         )
         if key not in self._known:
             name, namespace = (

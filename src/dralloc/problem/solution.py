@@ -368,6 +368,8 @@ class Solution(Brief):
         (scheduler).
     prices
         What proved the bound, where a relaxation did (optimal).
+    aims
+        By tier, the gap that a search from nothing has come to, where this answer went on from that (optimal).
     """
 
     placements: tuple[Placement, ...]
@@ -379,6 +381,7 @@ class Solution(Brief):
     steps: int = 0
     bindings: tuple[tuple[ClaimKey, str], ...] = ()
     prices: tuple[LevelPrices, ...] = ()
+    aims: Mapping[str, float] = field(default_factory=dict)
 
 
 # ----------------------------------------------------------------------------

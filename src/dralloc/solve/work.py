@@ -192,6 +192,8 @@ def run_all(
     DrallocError
         What the backend needs is not installed, or a process died.
     """
+    if not tasks:
+        return
     if not is_elsewhere(backend, jobs):
         yield from ((number, task.run()) for number, task in enumerate(tasks))
         return

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 from typer.testing import CliRunner, Result
 
 import dralloc
@@ -23,6 +24,8 @@ from dralloc.lab.simulate import (
 )
 from dralloc.lab.simulate.answer import MeanInterval
 from dralloc.lab.simulate.measures import FragmentationCause
+from dralloc.lab.simulate.placing import KeptAnswers
+from dralloc.lab.traces import mig_month
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.features import ALL_FEATURES
 from dralloc.objects.names import ClaimKey
@@ -258,6 +261,54 @@ def test_others_move_for_who_waits() -> None:
     assert came(without)[2] == ("done", 1, 20, 22)
 
 
+def crowded(*, taken: str) -> list[Json]:
+    """Two nodes with two GPUs and four cores, and pods: with a GPU, with both, and one that takes cores alone."""
+    objects = [one for one in gpus(2) if one["kind"] != "Node"]
+    for name in ("a", "b"):
+        node = wire.node(name)
+        node["status"] = {"allocatable": {"cpu": "4", "pods": "10"}}
+        objects.append(node)
+    objects.append(
+        wire.resource_slice(wire.gpus(2), name="b", pool="b", nodeName="b")
+    )
+    for name, claim, cpu in (
+        ("small", "one", "1"),
+        ("large", "both", "1"),
+        ("cores", None, taken),
+    ):
+        container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+        objects.append(
+            wire.pod(name, *filter(None, [claim]), containers=[container])
+        )
+    return objects
+
+
+@pytest.mark.parametrize(("taken", "moves"), [("2", 1), ("3", 0)])
+def test_others_move_beside_kube_scheduler(taken: str, moves: int) -> None:
+    """It spreads two pods over two nodes; its filters know of the cores that pods without devices have."""
+    small, large, cores = (
+        ClaimKey("default", name) for name in ("small", "large", "cores")
+    )
+    arrivals = [
+        Arrival(0, small, 20_000),
+        Arrival(0, small, 20_000),
+        Arrival(1000, cores, 20_000),
+        Arrival(1000, cores, 20_000),
+        Arrival(2000, large, 2000),
+    ]
+    cluster = wire.cluster(crowded(taken=taken))
+    simulated = dralloc.simulate(
+        cluster, arrivals, "scheduler", moves_every=5, moves=1
+    )
+    [run] = simulated.runs
+    assert run.figures.moves == moves
+    assert came(simulated)[-1] == (
+        ("done", 2, 5, 7) if moves else ("done", 2, 20, 22)
+    )
+    homes = simulated.arrivals()["node"].tolist()
+    assert len(set(homes[:2])) == 2 - moves
+
+
 def test_the_optimum_of_a_batch_places_more_than_first_fit() -> None:
     arrivals = [
         Arrival(0, BOTH, 1000, priority=0),
@@ -446,10 +497,6 @@ def test_fragmentation_is_what_the_next_pod_cannot_use() -> None:
             "template default/none: no pod, owner of pods",
         ),
         ({"batch": 0}, "batch: 0 is less than 1"),
-        (
-            {"policy": "scheduler", "moves_every": 60},
-            "moves_every: kube-scheduler moves nobody",
-        ),
         ({"moves": -1}, "moves: -1 is less than 0"),
         ({"every": 0.0}, "every: 0.0 is no number of seconds"),
         ({"patience": float("nan")}, "patience: nan is no number of seconds"),
@@ -590,6 +637,83 @@ def test_finished_seeds_are_not_worked_out_again(tmp_path: Path) -> None:
     (tmp_path / "state" / "seed-0.json").write_text("{")
     with pytest.raises(DrallocError, match="is no finished seed"):
         dralloc.simulate(cluster, process, **words)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"policy": "optimal", "every": 600},
+        {"policy": "best-fit", "regret": True, "moves_every": 1800},
+        {"policy": "scheduler", "regret": True, "moves_every": 1800},
+        {"policy": "density", "preemption": True},
+    ],
+)
+@pytest.mark.parametrize("cut", [0, 40, 1000, -1])
+def test_a_seed_that_was_killed_goes_on(
+    words: dict[str, Any], cut: int, tmp_path: Path
+) -> None:
+    """Its file ends anywhere, also within a line; what is kept is not asked for again, and the run is the same."""
+    month = mig_month(1, 1, load=1.2, days=0.5, mean_hours=1)
+    whole = dralloc.simulate(month.cluster, month.arrivals, **words)
+
+    class KilledError(Exception):
+        """In place of a signal."""
+
+    asked = 0
+
+    def answered(kept: KeptAnswers, adapter: Any, ask: Any) -> Any:
+        nonlocal asked
+
+        def counting() -> Any:
+            nonlocal asked
+            asked += 1
+            if asked == limit:
+                raise KilledError
+            return ask()
+
+        return once(kept, adapter, counting)
+
+    once = KeptAnswers.once
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(KeptAnswers, "once", answered)
+        limit = 12
+        with pytest.raises(KilledError):
+            dralloc.simulate(
+                month.cluster, month.arrivals, state=tmp_path, **words
+            )
+        [begun] = tmp_path.iterdir()
+        assert begun.name == "seed-0.begun.jsonl"
+        written = begun.read_bytes()
+        assert written.count(b"\n") == limit
+        begun.write_bytes(written[:cut] if cut >= 0 else written)
+        known = max(0, begun.read_bytes().count(b"\n") - 1)
+        asked, limit = 0, 10**6
+        resumed = dralloc.simulate(
+            month.cluster, month.arrivals, state=tmp_path, **words
+        )
+    assert resumed.runs == whole.runs
+    assert [path.name for path in tmp_path.iterdir()] == ["seed-0.json"]
+    total = len(whole.runs[0].history.decided)
+    if words["policy"] == "density":
+        assert asked == total - known
+
+
+def test_what_is_kept_is_about_one_run(tmp_path: Path) -> None:
+    path = tmp_path / "seed-0.begun.jsonl"
+    numbers = TypeAdapter(int)
+    first = KeptAnswers(path, "a run")
+    assert [first.once(numbers, lambda: 7), first.once(numbers, lambda: 8)] == [
+        7,
+        8,
+    ]
+    again = KeptAnswers(path, "a run")
+    assert [again.once(numbers, lambda: 0) for _ in range(3)] == [7, 8, 0]
+    another = KeptAnswers(path, "another run")
+    assert another.once(numbers, lambda: 9) == 9
+    with pytest.raises(DrallocError, match="is about another run"):
+        KeptAnswers(path, "another run").once(
+            TypeAdapter(tuple[str]), lambda: ("",)
+        )
 
 
 def test_a_page_and_a_cell_with_pictures(tmp_path: Path) -> None:

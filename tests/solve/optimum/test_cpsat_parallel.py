@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import strategies
 from crowd_strategies import crowds
 from dralloc.check import check
-from dralloc.objects.choices import Goal, Thresholds
+from dralloc.objects.choices import Backend, Goal, Thresholds
 from dralloc.objects.errors import DrallocError, ModelError
 from dralloc.problem import DemandIndex, Problem
 from dralloc.problem.solution import Solution, Status
@@ -29,6 +29,7 @@ from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, Progress, parallel, solve
 from dralloc.solve.optimum.candidates import survey
 from dralloc.solve.optimum.parallel import Excerpts
+from dralloc.solve.work import run_all
 from examples import examples
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 from solve.optimum.test_cpsat_solve import in_order, islands, weight
@@ -342,3 +343,8 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_errors_of_users(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(DrallocError, match=message):
         Options(**changed)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_nothing_is_done_where_there_is_nothing_to_do(jobs: int) -> None:
+    assert list(run_all([], Backend.LOKY, jobs)) == []

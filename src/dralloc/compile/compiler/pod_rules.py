@@ -295,14 +295,11 @@ class _Rules:
             selector,
             domains,
         ) in constraints.items():
-            in_namespace = {
-                kind
-                for kind in self._all_kinds
-                if kind.namespace == namespace and not selector.is_empty
-            }
-            counting = {
-                kind for kind in in_namespace if selector.matches(kind.labels)
-            }
+            counting: set[PodKind] = set()
+            # Thousands of kinds have few labels that differ.
+            for kinds in self._by_labels[namespace].values():
+                if not selector.is_empty and selector.matches(kinds[0].labels):
+                    counting.update(kinds)
             rule = Spread(
                 domains,
                 Counter(self._on(domains, counting)),
@@ -310,6 +307,15 @@ class _Rules:
                 constraint.min_domains or 1,
             )
             yield rule, carrying[key], counting
+
+    @cached_property
+    def _by_labels(self) -> Mapping[str, Mapping[Hashable, list[PodKind]]]:
+        """All kinds of pods, by namespace and by their labels."""
+        by_labels: dict[str, dict[Hashable, list[PodKind]]] = defaultdict(dict)
+        for kind in self._all_kinds:
+            labels = frozenset(kind.labels.items())
+            by_labels[kind.namespace].setdefault(labels, []).append(kind)
+        return by_labels
 
     def _eligible(
         self, kind: PodKind, constraint: TopologySpreadConstraint
@@ -369,13 +375,14 @@ class PodRules:
         )
 
     @cached_property
+    def _kinds(self) -> PodKinds:
+        return PodKinds(self._cluster.namespaces)
+
+    @cached_property
     def infos(self) -> Mapping[ClaimKey, PodInfo]:
         """The pods by key."""
         return {
-            info.key: info
-            for info in PodKinds(self._cluster.namespaces).infos(
-                self._cluster.pods
-            )
+            info.key: info for info in self._kinds.infos(self._cluster.pods)
         }
 
     @cached_property
@@ -390,7 +397,7 @@ class PodRules:
     def bound(self, pods: Collection[Pod]) -> Iterator[Pod]:
         """Return those of some pods that ask for more of nodes, or of other pods, than devices."""
         listed = any(node.status.allocatable for node in self._nodes)
-        infos = PodKinds(self._cluster.namespaces).infos(pods)
+        infos = self._kinds.infos(pods)
         said = {
             info.key: self._said(info.kind, listed=listed) for info in infos
         }

@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from hashlib import sha256
+from importlib.metadata import version
 from math import isfinite
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, Unpack
+from typing import Any, Final, NamedTuple, Unpack
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
@@ -46,18 +47,20 @@ from dralloc.lab.simulate.measures import (
 )
 from dralloc.lab.simulate.placing import (
     BatchPlacer,
+    KeptAnswers,
     OptimalPlacer,
     Placer,
     RunPlacer,
     SchedulerPlacer,
 )
-from dralloc.lab.simulate.room import Rearrangement, preempt, rearrange_all
+from dralloc.lab.simulate.room import preempt, rearrange_all
 from dralloc.lab.simulate.simulation import (
     ArrivalState,
     Decisions,
     History,
     Instant,
     MoveTimes,
+    Preempt,
     RoomMaking,
     Simulation,
 )
@@ -103,11 +106,11 @@ __all__ = [
 
 
 # ----------------------------------------------------------------------------
-# Finished seeds in files, so that a simulation that was killed goes on where it was.
+# Seeds in files, so that a simulation that was killed goes on where it was.
 
 
 class SeedFiles:
-    """The files of a simulation, one for each seed that is finished.
+    """The files of a simulation: one for each seed that is finished, and one with the answers of each that is begun.
 
     Parameters
     ----------
@@ -175,6 +178,16 @@ class SeedFiles:
             "run": self._runs.dump_python(run, mode="json"),
         }
         write_text(orjson.dumps(stored).decode(), self._path(run.seed))
+        self._begun_path(run.seed).unlink(missing_ok=True)
+
+    def begun(self, seed: int) -> BegunFile:
+        """Return where the answers of a seed are kept as long as it is not finished."""
+        # Another version might ask otherwise.
+        heading = f"{self._digest} {seed} {version('dralloc')}"
+        return BegunFile(self._begun_path(seed), heading)
+
+    def _begun_path(self, seed: int) -> Path:
+        return self._folder / f"seed-{seed}.begun.jsonl"
 
     def _path(self, seed: int) -> Path:
         return self._folder / f"seed-{seed}.json"
@@ -182,6 +195,13 @@ class SeedFiles:
     @cached_property
     def _runs(self) -> TypeAdapter[SimulatedRun]:
         return TypeAdapter(SimulatedRun)
+
+
+class BegunFile(NamedTuple):
+    """The file of a seed that is begun, and what its answers depend on (see `KeptAnswers`)."""
+
+    path: Path
+    heading: str
 
 
 # ----------------------------------------------------------------------------
@@ -262,9 +282,12 @@ def simulate(  # noqa: PLR0913 - who comes, who places them, and when
     moves_every, moves
         At each multiple of so many seconds so many claims may move to other devices, if that gives others a place, as
         `dralloc.defragment` finds it; without ``moves_every`` nobody moves. Groups, and pods with rules about other
-        pods, stay where they are. Not with policy ``scheduler``, which knows no moves.
+        pods, stay where they are. With policy ``scheduler`` that is a descheduler's work beside it: its filters are
+        asked about everybody who comes to a node, and if one is against it, nobody moves this time.
     state
-        A folder in which each finished seed is kept in a file; those that are there are not worked out again.
+        A folder in which each finished seed is kept in a file; those that are there are not worked out again. Of a seed
+        that is begun what took a solver is kept: the answers to batches, moves and regrets. It goes on from there
+        (backend ``loky``).
     regret
         Whether to hold each decision against the optimum of that moment, and each run against what nobody could exceed
         who had known all arrivals. That takes as long as many optima.
@@ -300,8 +323,6 @@ def simulate(  # noqa: PLR0913 - who comes, who places them, and when
     if batch is not None and batch < 1:
         raise DrallocError(f"batch: {batch} is less than 1")
     moving = _milliseconds("moves_every", moves_every, least=1)
-    if moving is not None and policy == Mode.SCHEDULER:
-        raise DrallocError("moves_every: kube-scheduler moves nobody")
     if moves < 0:
         raise DrallocError(f"moves: {moves} is less than 0")
     setting = RunSetting(
@@ -336,6 +357,12 @@ def simulate(  # noqa: PLR0913 - who comes, who places them, and when
         if finished is not None:
             runs[task.choices.seed] = finished
     missing = [task for task in tasks if task.choices.seed not in runs]
+    if files is not None and choices.backend == Backend.LOKY:
+        # Elsewhere the folder need not be there.
+        missing = [
+            replace(task, begun=files.begun(task.choices.seed))
+            for task in missing
+        ]
     for number, run in run_all(missing, Backend(choices.backend), choices.jobs):
         seed = missing[number].choices.seed
         runs[seed] = run
@@ -424,6 +451,7 @@ class SeedTask:
     policy: str | Policy
     setting: RunSetting
     choices: Choices
+    begun: BegunFile | None = None
 
     def run(self) -> SimulatedRun:
         """Let everything happen; the checker has accepted the last state, and others on the way."""
@@ -435,15 +463,21 @@ class SeedTask:
         waiting = incoming(self.cluster, drawn, choices)
         if self.policy != Mode.SCHEDULER:
             _refuse_without_devices(waiting)
-        return self._simulated(
-            waiting, placer_of(waiting, self.policy, choices), choices
-        )
+        kept = KeptAnswers(*self.begun) if self.begun else KeptAnswers()
+        placer = placer_of(waiting, self.policy, choices, kept)
+        return self._simulated(waiting, placer, choices, kept)
 
     def _simulated(
-        self, waiting: Incoming, placer: Placer, choices: Choices
+        self,
+        waiting: Incoming,
+        placer: Placer,
+        choices: Choices,
+        kept: KeptAnswers,
     ) -> SimulatedRun:
         setting = self.setting
-        watched = WatchedPlacer(placer, choices) if setting.regret else None
+        watched: WatchedPlacer | None = None
+        if setting.regret:
+            watched = WatchedPlacer(placer, choices, kept)
         simulation = Simulation(
             waiting,
             watched or placer,
@@ -455,6 +489,7 @@ class SeedTask:
                 choices,
                 setting.move_times,
                 preemption=setting.preemption,
+                kept=kept,
             ),
         )
         meter = FragmentationMeter(waiting, placer, setting.warm_up, _LOOKS)
@@ -507,9 +542,17 @@ def _refuse_without_devices(waiting: Incoming) -> None:
 
 
 def placer_of(
-    waiting: Incoming, policy: str | Policy, choices: Choices
+    waiting: Incoming,
+    policy: str | Policy,
+    choices: Choices,
+    kept: KeptAnswers | None = None,
 ) -> Placer:
     """Return who finds places by a policy.
+
+    Parameters
+    ----------
+    kept
+        Where answers to whole batches are kept.
 
     Raises
     ------
@@ -518,11 +561,11 @@ def placer_of(
     """
     match policy:
         case OrderedPolicy():
-            return BatchPlacer(waiting, partial(place, policy=policy))
+            return BatchPlacer(waiting, partial(place, policy=policy), kept)
         case Policy():
             return RunPlacer(waiting, AskingRun(waiting.problem, policy))
         case Mode.OPTIMAL:
-            return OptimalPlacer(waiting, choices)
+            return OptimalPlacer(waiting, choices, kept)
         case Mode.SCHEDULER:
             config = choices.scheduler_config
             profiles = (
@@ -538,7 +581,7 @@ def placer_of(
     if quick_policy is None:
         raise ChoiceError("policy", policy, SIMULATED_POLICIES)
     if quick_policy.order is not as_given:
-        return BatchPlacer(waiting, partial(place, policy=policy))
+        return BatchPlacer(waiting, partial(place, policy=policy), kept)
     if quick_policy.scoring is None:
         return RunPlacer(waiting, QuickRun(waiting.problem))
     return RunPlacer(waiting, ScoredRun(waiting.problem, quick_policy.scoring))
@@ -550,32 +593,31 @@ def room_making(
     move_times: MoveTimes | None = None,
     *,
     preemption: bool = False,
+    kept: KeptAnswers | None = None,
 ) -> RoomMaking:
     """Return how a placer makes room for who waits.
 
     Parameters
     ----------
     move_times
-        When others move; None for never, and not for a scheduler.
+        When others move; None for never.
     preemption
         Whether the more important take the place of the less important.
+    kept
+        Where plans for moves are kept.
     """
+    preempting: Preempt | None = None
+    if preemption:
+        preempting = _preempting(placer)
+    rearranging = partial(rearrange_all, placer, choices=choices, kept=kept)
+    return RoomMaking(preempting, move_times, rearranging)
+
+
+def _preempting(placer: Placer) -> Preempt:
     if isinstance(placer, SchedulerPlacer):
-        scheduler = placer
-        return RoomMaking(
-            (lambda job, _: scheduler.preempt(job)) if preemption else None
-        )
+        return placer.preempt
     assert isinstance(placer, RunPlacer)
-    run_placer = placer
-
-    def rearrange(jobs: Sequence[int], most: int) -> Rearrangement:
-        return rearrange_all(run_placer, jobs, most, choices)
-
-    return RoomMaking(
-        partial(preempt, run_placer) if preemption else None,
-        move_times,
-        rearrange,
-    )
+    return partial(preempt, placer)
 
 
 def check_state(placer: Placer) -> None:

@@ -9,10 +9,11 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 from dralloc.check import violations
 from dralloc.lab.simulate.arrivals import Incoming
-from dralloc.lab.simulate.placing import Placer, WaitingQueue
+from dralloc.lab.simulate.placing import KeptAnswers, Placer, WaitingQueue
 from dralloc.objects.choices import Choices, Goal
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import (
@@ -290,6 +291,9 @@ class DecisionRegret:
         return self.bound - self.placed
 
 
+_REGRETS: Final = TypeAdapter(DecisionRegret)
+
+
 class WatchedPlacer(Placer):
     """A placer whose decisions are held against the optimum.
 
@@ -299,8 +303,14 @@ class WatchedPlacer(Placer):
         One for each decision.
     """
 
-    def __init__(self, watched: Placer, choices: Choices) -> None:
+    def __init__(
+        self,
+        watched: Placer,
+        choices: Choices,
+        kept: KeptAnswers | None = None,
+    ) -> None:
         super().__init__(watched.incoming)
+        self._kept = kept or KeptAnswers()
         self.regrets: list[DecisionRegret] = []
         self._watched = watched
         self._choices = replace(choices, goal=Goal.NONE)
@@ -323,7 +333,10 @@ class WatchedPlacer(Placer):
         for job in self._watched.decide(queue):
             placed.update(self.incoming.jobs[job])
             yield job
-        self.regrets.append(self._judged(before, waiting, placed))
+        judged = self._kept.once(
+            _REGRETS, lambda: self._judged(before, waiting, placed)
+        )
+        self.regrets.append(judged)
 
     def _problem_of(self, waiting: Sequence[int]) -> Problem:
         """Return the problem of those who wait, where each is worth the devices that it asks for."""
@@ -366,6 +379,12 @@ class WatchedPlacer(Placer):
     def release(self, arrival: int) -> None:
         """Let the watched placer do it."""
         self._watched.release(arrival)
+
+    def exchange(
+        self, leaving: Sequence[int], entering: Sequence[Placement]
+    ) -> bool:
+        """Let the watched placer do it."""
+        return self._watched.exchange(leaving, entering)
 
     @property
     def problem(self) -> Problem:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import (
     Callable,
     Hashable,
@@ -14,13 +14,20 @@ from collections.abc import (
 )
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
+from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Final, NamedTuple, TypeVar
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
 
 from dralloc.compile.compiler.pod_rules import has_rules_between
 from dralloc.compile.compiler.worth import annotated_values, worth_of
 from dralloc.lab.simulate.arrivals import Incoming
 from dralloc.objects.choices import Choices, Goal, Priorities
+from dralloc.objects.errors import DrallocError
+from dralloc.objects.names import ClaimKey
+from dralloc.objects.save import write_text
 from dralloc.problem import Demand, DemandIndex, Problem
 from dralloc.problem.inter_pod import InterPodRule, Role, settled_rule
 from dralloc.problem.ledger import Ledger
@@ -29,6 +36,7 @@ from dralloc.problem.solution import (
     Placement,
     Solution,
     charged_grants,
+    devices_only,
     grants_of,
     with_node_grants,
 )
@@ -38,10 +46,11 @@ from dralloc.solve.first_fit.plain import PlainRun
 from dralloc.solve.first_fit.search import SearchLedger
 from dralloc.solve.optimum import Earlier, solve
 from dralloc.solve.recreate.search import Starts
-from dralloc.solve.scheduler import Profile, Release, SchedulingRun
+from dralloc.solve.scheduler import Planned, Profile, Release, SchedulingRun
 
 __all__ = [
     "BatchPlacer",
+    "KeptAnswers",
     "OptimalPlacer",
     "Placer",
     "RunPlacer",
@@ -142,6 +151,78 @@ class WaitingQueue:
 
 
 # ----------------------------------------------------------------------------
+# What solvers answered in a run, kept in a file line by line, so that a run that was
+# killed goes on where it was.
+#
+# Everything else in a run is worked out again, which is quick: it depends on nothing
+# but these answers, the arrivals and the seed. What the search remembers from one batch
+# to the next is not kept; the first batch after a restart does without.
+
+A = TypeVar("A")
+
+
+class KeptAnswers:
+    """The answers of a run, in the order in which they were asked for.
+
+    Parameters
+    ----------
+    path
+        The file with one line per answer, after one with the heading; None if nothing is kept.
+    heading
+        Everything that the answers depend on. A file with another one is begun anew, and so is one of which no line is
+        whole.
+    """
+
+    def __init__(self, path: Path | None = None, heading: str = "") -> None:
+        self._path = path
+        self._known: deque[object] = deque()
+        if path is None:
+            return
+        kept = list(_whole_lines(path))
+        if kept[:1] == [heading]:
+            self._known.extend(kept[1:])
+        # Also to be rid of a line that was cut off.
+        lines = map(orjson.dumps, (heading, *self._known))
+        write_text(b"".join(line + b"\n" for line in lines).decode(), path)
+
+    def once(self, adapter: TypeAdapter[A], ask: Callable[[], A]) -> A:
+        """Return the next answer: the one that is kept, or the one that is asked for now."""
+        if self._known:
+            try:
+                return adapter.validate_python(self._known.popleft())
+            except ValidationError:
+                raise DrallocError(
+                    f"{self._path}: is about another run"
+                ) from None
+        answer = ask()
+        if self._path is not None:
+            line = orjson.dumps(adapter.dump_python(answer, mode="json"))
+            try:
+                with self._path.open("ab") as file:
+                    file.write(line + b"\n")
+            except OSError as error:
+                raise DrallocError(
+                    f"{self._path}: {error.strerror or error}"
+                ) from None
+        return answer
+
+
+def _whole_lines(path: Path) -> Iterator[object]:
+    """Yield what the lines of a file say, up to one that was cut off; nothing if there is no such file."""
+    try:
+        written = path.read_bytes()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise DrallocError(f"{path}: {error.strerror or error}") from None
+    for line in written.split(b"\n")[:-1]:
+        try:
+            yield orjson.loads(line)
+        except orjson.JSONDecodeError:
+            return
+
+
+# ----------------------------------------------------------------------------
 # Who finds places for those who wait: one job after the other, or many at once.
 #
 # All of them keep a compiled cluster and what is in use of it. Nothing is compiled
@@ -178,6 +259,16 @@ class Placer(ABC):
     @abstractmethod
     def release(self, arrival: int) -> None:
         """Give back everything that an arrival with a place holds."""
+
+    @abstractmethod
+    def exchange(
+        self, leaving: Sequence[int], entering: Sequence[Placement]
+    ) -> bool:
+        """Let arrivals with a place give it back, and enter placements that somebody else has found, theirs among them.
+
+        Placements are in the numbers of the whole problem. False if something that their problem does not know is
+        against it; then nothing has changed.
+        """
 
     @property
     def problem(self) -> Problem:
@@ -285,6 +376,16 @@ class RunPlacer(Placer):
             self._places[last.demand] = place
         self._run.depart(released)
 
+    def exchange(
+        self, leaving: Sequence[int], entering: Sequence[Placement]
+    ) -> bool:
+        """Do it: the whole problem knows all that there is."""
+        for arrival in leaving:
+            self.release(arrival)
+        for placement in entering:
+            self.accept(placement)
+        return True
+
     def accept(self, placement: Placement) -> None:
         """Enter a placement that somebody else has found, in the numbers of the whole problem."""
         self._places[placement.demand] = len(self._run.placements)
@@ -364,10 +465,27 @@ class SchedulerPlacer(Placer):
         """Take the arrival's pod off its node."""
         self._run.depart(self.incoming.pods[arrival])
 
-    def preempt(self, job: int) -> tuple[int, ...] | None:
+    def exchange(
+        self, leaving: Sequence[int], entering: Sequence[Placement]
+    ) -> bool:
+        """Ask the scheduler's filters about everybody who comes to a node."""
+        problem = self.incoming.problem
+        planned: dict[ClaimKey, Planned] = {}
+        for placement in devices_only(problem, entering):
+            demand = self.problem.demands[placement.demand]
+            pairs = zip(demand.claims, placement.grants, strict=True)
+            planned[demand.key] = Planned(
+                problem.nodes[placement.node].name,
+                {claim.key: grants for claim, grants in pairs},
+            )
+        pods = [self.incoming.pods[arrival] for arrival in leaving]
+        return self._run.exchange(pods, planned)
+
+    def preempt(self, job: int, _: Mapping[int, int]) -> tuple[int, ...] | None:
         """Place a job in the stead of arrivals that kube-scheduler evicts for it; returns these, None if it does not.
 
-        Pods that ran before anybody arrived may be evicted, too; they are none of those who are returned.
+        Who began when, the scheduler knows. Pods that ran before anybody arrived may be evicted, too; they are none
+        of those who are returned.
         """
         arrival, *mates = self.incoming.jobs[job]
         if mates:
@@ -447,6 +565,8 @@ def _with_rules(
 # Everybody who waits, placed together: by the optimum, or by a policy with an order
 # of its own.
 
+_BATCHES: Final = TypeAdapter(tuple[Placement, ...])
+
 Answer = Callable[[Problem], Solution]
 """Answers a problem of what waits, with what is in use now."""
 
@@ -454,9 +574,15 @@ Answer = Callable[[Problem], Solution]
 class BatchPlacer(RunPlacer):
     """Asks for an answer to all that waits, and accepts it."""
 
-    def __init__(self, waiting: Incoming, answer: Answer) -> None:
+    def __init__(
+        self,
+        waiting: Incoming,
+        answer: Answer,
+        kept: KeptAnswers | None = None,
+    ) -> None:
         super().__init__(waiting, QuickRun(waiting.problem))
         self._answer = answer
+        self._kept = kept or KeptAnswers()
 
     def decide(self, queue: WaitingQueue) -> Iterator[int]:
         """Ask about everybody at once."""
@@ -467,9 +593,12 @@ class BatchPlacer(RunPlacer):
         if not members:
             return
         numbers = [number for number, _ in members]
-        solution = self._answer(self.waiting_problem(numbers))
+
+        def answer() -> tuple[Placement, ...]:
+            return self._answer(self.waiting_problem(numbers)).placements
+
         placed = set()
-        for placement in solution.placements:
+        for placement in self._kept.once(_BATCHES, answer):
             number, job = members[placement.demand]
             self.accept(replace(placement, demand=number))
             placed.add(job)
@@ -486,8 +615,13 @@ class BatchPlacer(RunPlacer):
 class OptimalPlacer(BatchPlacer):
     """The optimum of each batch, as `dralloc.allocate` finds it."""
 
-    def __init__(self, waiting: Incoming, choices: Choices) -> None:
-        super().__init__(waiting, self._optimum)
+    def __init__(
+        self,
+        waiting: Incoming,
+        choices: Choices,
+        kept: KeptAnswers | None = None,
+    ) -> None:
+        super().__init__(waiting, self._optimum, kept)
         self._choices = choices
         self._prices: tuple[LevelPrices, ...] = ()
 

@@ -7,13 +7,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from pydantic import TypeAdapter
+
 from dralloc.ask.whatif.moves import (
     Migration,
     MovableClaim,
     MoveOption,
     rearrange,
 )
-from dralloc.lab.simulate.placing import RunPlacer, weighted
+from dralloc.lab.simulate.arrivals import Incoming
+from dralloc.lab.simulate.placing import (
+    KeptAnswers,
+    Placer,
+    RunPlacer,
+    weighted,
+)
 from dralloc.objects.choices import Choices
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Problem
@@ -186,10 +194,28 @@ class Rearrangement:
     restarts: int
 
 
+@dataclass(frozen=True, slots=True)
+class MovePlan:
+    """Who gives back what it has, what is entered then, and how many of them held nothing in between."""
+
+    leaving: tuple[int, ...]
+    entering: tuple[Placement, ...]
+    restarts: int
+
+
+_PLANS: Final = TypeAdapter(MovePlan)
+
+
 def rearrange_all(
-    placer: RunPlacer, jobs: Sequence[int], most: int, choices: Choices
+    placer: Placer,
+    jobs: Sequence[int],
+    most: int,
+    choices: Choices,
+    kept: KeptAnswers | None = None,
 ) -> Rearrangement:
     """Let some arrivals move so that the most of those who wait get a place.
+
+    Nobody moves, and nobody gets a place, if the placer knows of something that is against it.
 
     Parameters
     ----------
@@ -197,43 +223,65 @@ def rearrange_all(
         Those who wait, in order.
     most
         How many claims may move.
+    kept
+        Where plans are kept.
     """
+    plan = (kept or KeptAnswers()).once(
+        _PLANS, lambda: _planned(placer, jobs, most, choices)
+    )
+    held = placer.whole_placements()
+    moved = {arrival: held[arrival] for arrival in plan.leaving}
+    if not (plan.entering and placer.exchange(plan.leaving, plan.entering)):
+        return Rearrangement((), {}, 0)
+    placed = set(placer.placements)
+    admitted = tuple(
+        job for job in jobs if placed.issuperset(placer.incoming.jobs[job])
+    )
+    return Rearrangement(admitted, moved, plan.restarts)
+
+
+def _planned(
+    placer: Placer, jobs: Sequence[int], most: int, choices: Choices
+) -> MovePlan:
+    """Find out who moves, and who gets a place by that."""
     incoming = placer.incoming
+    demands_by_job = [
+        [incoming.demands[arrival] for arrival in incoming.jobs[job]]
+        for job in jobs
+    ]
+    # Who asks for no device has nothing to gain by moves, nor has a group with such a pod.
     waiting = [
         number
-        for job in jobs
-        for arrival in incoming.jobs[job]
-        if (number := incoming.demands[arrival]) is not None
+        for numbers in demands_by_job
+        if None not in numbers
+        for number in numbers
+        if number is not None
     ]
+    if not (waiting and most):
+        return MovePlan((), (), 0)
     pending = weighted(incoming, placer.waiting_problem(waiting), choices)
-    movable = [
-        arrival
-        for arrival, placement in placer.placements.items()
-        if _is_movable(placer, arrival)
-    ]
-    migration = _migration(placer, pending, movable)
+    held = placer.whole_placements()
+    movable = [arrival for arrival in held if _is_movable(incoming, arrival)]
+    migration = _migration(incoming.problem, held, pending, movable)
     before = solve(pending, choices, first_fit(pending))
     value, whole = (
         before.tiers[0].value,
         sum(demand.weight for demand in pending.demands),
     )
-    if value == whole or not most:
+    if value == whole:
         migration = Migration(pending, (), ())
     plan = rearrange(migration, most, choices, before.placements)
     numbers = {
         demand.key: number
         for number, demand in numbered(incoming.problem.demands)
     }
-    moved: dict[int, Placement] = {}
-    entered: list[Placement] = []
+    leaving: list[int] = []
+    entering: list[Placement] = []
     for move in plan.moves:
         [demand], [placement] = move.option.demands, move.placements
         number = numbers[demand.key]
-        arrival = incoming.arrival_of[number]
-        moved[arrival] = placer.placement_of(arrival)
-        entered.append(replace(placement, demand=number))
-    for arrival in moved:
-        placer.release(arrival)
+        leaving.append(incoming.arrival_of[number])
+        entering.append(replace(placement, demand=number))
     for step in plan.steps:
         if not step.placements:
             continue
@@ -241,18 +289,12 @@ def rearrange_all(
         for demand, placement in zip(
             step.demands[already:], step.placements[already:], strict=True
         ):
-            entered.append(replace(placement, demand=numbers[demand.key]))
-    for placement in entered:
-        placer.accept(placement)
-    placed = set(placer.placements)
-    admitted = tuple(
-        job for job in jobs if placed.issuperset(incoming.jobs[job])
-    )
-    return Rearrangement(admitted, moved, plan.restarts)
+            entering.append(replace(placement, demand=numbers[demand.key]))
+    return MovePlan(tuple(leaving), tuple(entering), plan.restarts)
 
 
-def _is_movable(placer: RunPlacer, arrival: int) -> bool:
-    demand = placer.incoming.demand(arrival)
+def _is_movable(incoming: Incoming, arrival: int) -> bool:
+    demand = incoming.demand(arrival)
     if demand is None or demand.gang or demand.parent or demand.roles:
         return False
     # Admin access holds nothing that could be given to others.
@@ -260,11 +302,20 @@ def _is_movable(placer: RunPlacer, arrival: int) -> bool:
 
 
 def _migration(
-    placer: RunPlacer, pending: Problem, movable: Sequence[int]
+    problem: Problem,
+    placements: Mapping[int, Placement],
+    pending: Problem,
+    movable: Sequence[int],
 ) -> Migration:
-    """Return the migration in which these arrivals may move, each with all of its claims."""
-    problem = placer.problem
-    placements = placer.placements
+    """Return the migration in which these arrivals may move, each with all of its claims.
+
+    Parameters
+    ----------
+    problem, placements
+        By arrival, who has a place, as an answer to the whole problem.
+    pending
+        The problem of those who wait.
+    """
     staying = placements.keys() - set(movable)
     ledger = Ledger(problem)
     charges = charged_grants(

@@ -23,6 +23,7 @@ __all__ = [
     "Instant",
     "MoveTimes",
     "Moved",
+    "Preempt",
     "RoomMaking",
     "Simulation",
     "Stay",

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
-from functools import cached_property
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import cached_property, partial
+from itertools import groupby
 
 from dralloc.objects.errors import FatalError, NodeError
 from dralloc.objects.limits import without_garbage_collection
@@ -526,7 +527,8 @@ def completed(problem: Problem, placements: Iterable[Placement]) -> Solution:
     """Place by first fit whoever has no place in an earlier answer, beside those who have.
 
     Who has a place there keeps it if all of it is still to be had; a gang if all of its places are, and they are
-    enough. All others come after them.
+    enough. All others come after them; but whoever finds no room comes before all who weigh less, and some of these
+    lose their places, if that is worth more.
 
     Parameters
     ----------
@@ -535,10 +537,38 @@ def completed(problem: Problem, placements: Iterable[Placement]) -> Solution:
     """
     timings: dict[str, float] = {}
     with phase(timings, "first fit"):
-        run = QuickRun(problem)
+        units = _together(problem, indices(problem.demands))
         earlier = {placement.demand: placement for placement in placements}
+        answer = _beside(problem, units, earlier, timings)
+        placed = {placement.demand for placement in answer.placements}
+        in_vain = [unit for unit in units if placed.isdisjoint(unit)]
+        heaviest_of = partial(_heaviest, problem)
+        lightest = min(map(heaviest_of, units), default=0)
+        if all(heaviest_of(unit) == lightest for unit in in_vain):
+            return answer
+        heaviest_first = sorted(units, key=heaviest_of, reverse=True)
+        found = {placement.demand: placement for placement in answer.placements}
+        others = _beside(problem, heaviest_first, found, timings, in_turn=True)
+        return max(answer, others, key=partial(_worth, problem))
+
+
+def _beside(
+    problem: Problem,
+    units: Sequence[Sequence[DemandIndex]],
+    earlier: Mapping[DemandIndex, Placement],
+    timings: dict[str, float],
+    *,
+    in_turn: bool = False,
+) -> Solution:
+    """Place those without a place beside those who have one: after all of these, or when all as heavy have theirs."""
+    run = QuickRun(problem)
+    turns = [list(units)]
+    if in_turn:
+        by_weight = groupby(units, partial(_heaviest, problem))
+        turns = [list(equal) for _, equal in by_weight]
+    for turn in turns:
         coming: list[DemandIndex] = []
-        for members in _together(problem, indices(problem.demands)):
+        for members in turn:
             present = [
                 earlier[member] for member in members if member in earlier
             ]
@@ -546,7 +576,20 @@ def completed(problem: Problem, placements: Iterable[Placement]) -> Solution:
                 _is_whole(problem, members, present) and run.restore(present)
             ):
                 coming += members
-        return place_all(run, problem, coming, timings)
+        place_all(run, problem, coming, timings)
+    return place_all(run, problem, (), timings)
+
+
+def _heaviest(problem: Problem, members: Iterable[DemandIndex]) -> int:
+    """Return what the heaviest of those who are placed together weighs."""
+    return max(problem.demands[member].weight for member in members)
+
+
+def _worth(problem: Problem, answer: Solution) -> int:
+    return sum(
+        problem.demands[placement.demand].weight
+        for placement in answer.placements
+    )
 
 
 def _is_whole(

@@ -152,8 +152,9 @@ class Sizes:
             count = 0 if alternative.admin else alternative.count or 0
             choices: list[Amounts] = []
             for device in self._examples:
-                amounts = self._sum(alternative, (device,))
-                if amounts:
+                # One that serves and takes nothing is a choice, too.
+                if self._serves(alternative, device):
+                    amounts = self._sum(alternative, (device,))
                     choices.append(_times(count, amounts))
             self._choices_of[key] = choices
         return self._choices_of[key]
@@ -200,11 +201,18 @@ class Sizes:
         total: Tally[Hashable] = Tally()
         for device in devices:
             charge = eligibility.charge(index, device)
-            if charge is None or eligibility.selects(index, device) is not True:
-                continue
-            if eligibility.admits(index, device):
+            if charge is not None and self._serves(alternative, device):
                 total.update(dict(_takes(self._problem, device, charge)))
         return total
+
+    def _serves(self, alternative: Alternative, device: DeviceIndex) -> bool:
+        """Return whether a device that nobody uses can serve an alternative."""
+        eligibility, index = self._problem.eligibility, alternative.index
+        return (
+            eligibility.charge(index, device) is not None
+            and eligibility.selects(index, device) is True
+            and eligibility.admits(index, device)
+        )
 
     def _share(self, amounts: Amounts) -> int:
         """The largest part that the amounts are of all there is."""

@@ -12,8 +12,9 @@ Here are all pods of a cluster: the queue, ties, and what is tried again. The re
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from random import Random
+from typing import NamedTuple
 
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.objects.api import Pod
@@ -23,7 +24,7 @@ from dralloc.objects.names import ClaimKey
 from dralloc.problem.indices import numbered
 from dralloc.problem.solution import Solution
 from dralloc.solve.scheduler.attempt import Attempt
-from dralloc.solve.scheduler.devices import Nomination
+from dralloc.solve.scheduler.devices import Found, Nomination
 from dralloc.solve.scheduler.groups import (
     Group,
     GroupCycle,
@@ -43,6 +44,7 @@ from dralloc.solve.work import phase
 
 __all__ = [
     "Attempt",
+    "Planned",
     "Profile",
     "Release",
     "Scheduler",
@@ -120,6 +122,13 @@ def schedule(
         )
 
 
+class Planned(NamedTuple):
+    """A node for a pod, and the devices that its claims get there."""
+
+    node: str
+    grants: Found
+
+
 class SchedulingRun:
     """Pods that come, are tried one after the other, and go.
 
@@ -146,8 +155,8 @@ class SchedulingRun:
         self._nominates = nominates
         self._nominations: dict[ClaimKey, Nomination] = {}
         self._cluster = compiled.cluster
-        self._asking = {
-            demand.key
+        self._demand_of = {
+            demand.key: demand
             for demand in compiled.problem.demands
             if not compiled.is_claim(demand)
         }
@@ -221,6 +230,55 @@ class SchedulingRun:
         node = self.scheduler.snapshot.by_name[self._nodes.pop(key)]
         self.scheduler.unbind(key, node)
         self._queued.discard(key)
+
+    def exchange(
+        self, leaving: Sequence[ClaimKey], entering: Mapping[ClaimKey, Planned]
+    ) -> bool:
+        """Take bound pods off their nodes and bind pods as planned, these among them; or leave all as it is.
+
+        It stays if a filter is against it: they know of pods without devices, and of rules that a plan does not. The
+        allocator is not asked, as the claims of a pod that moves have their devices before it is scheduled.
+        """
+        bound_before = dict(self._nodes)
+        by_name = self.scheduler.snapshot.by_name
+        before = {key: self._planned(key) for key in leaving}
+        for key in leaving:
+            self.depart(key)
+        entered: list[ClaimKey] = []
+        for key, planned in entering.items():
+            node = by_name[planned.node]
+            if not self.scheduler.admits(key, node, planned.grants):
+                break
+            self._bind_planned(key, planned)
+            entered.append(key)
+        if len(entered) == len(entering):
+            return True
+        for key in entered:
+            self.depart(key)
+        for key, planned in before.items():
+            self._bind_planned(key, planned)
+        # Who came first is known by the order.
+        self._nodes.clear()
+        self._nodes.update(bound_before)
+        self._queued.update(entering)
+        return False
+
+    def _planned(self, key: ClaimKey) -> Planned:
+        """Return what a pod that was bound has, as if it were planned."""
+        placement = self.scheduler.placement_of(key)
+        grants: Found = {}
+        if placement is not None:
+            claims = self._demand_of[key].claims
+            pairs = zip(claims, placement.grants, strict=True)
+            grants = {claim.key: granted for claim, granted in pairs}
+        return Planned(self._nodes[key], grants)
+
+    def _bind_planned(self, key: ClaimKey, planned: Planned) -> None:
+        node = self.scheduler.snapshot.by_name[planned.node]
+        self._failed.pop(key, None)
+        self._queued.add(key)
+        self.scheduler.bind(key, node, planned.grants)
+        self._nodes[key] = node.name
 
     def preempt(self, key: ClaimKey) -> tuple[ClaimKey, ...] | None:
         """Bind a pod in the stead of those that upstream's preemption evicts for it; None if that does not help.
@@ -463,7 +521,7 @@ class SchedulingRun:
     def warnings(self) -> Iterator[str]:
         """Yield what happened to pods without claims, and whom preemption could have helped."""
         without_devices = [
-            key for key in self._nodes if key not in self._asking
+            key for key in self._nodes if key not in self._demand_of
         ]
         if without_devices:
             count = len(without_devices)
@@ -471,7 +529,7 @@ class SchedulingRun:
         failed = [
             attempt
             for key, attempt in self._failed.items()
-            if key not in self._asking
+            if key not in self._demand_of
         ]
         yield from _line("pods that ask for no device have no node", failed)
         if self.nominations:

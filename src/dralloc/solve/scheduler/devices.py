@@ -646,11 +646,17 @@ class Devices(QuickRun):
         pod: PodInfo,
         node: NodeInfo,
         nominations: Sequence[Nomination] = (),
+        planned: Found | None = None,
     ) -> tuple[PodInfo, Set[NodeIndex]]:
         """Give the pod's open claims what `find` finds; they fit. It is placed if all that it asks for are devices.
 
         What is kept for pods that are nominated for the node is not given to it. Returns the pod with what its devices
         take of the node, and the indices of the nodes that can see these.
+
+        Parameters
+        ----------
+        planned
+            What the claims get instead, which is free (see `are_free`): the allocator is not asked.
         """
         using = [
             (key, self._cluster.consumer(pod.key, key))
@@ -667,7 +673,9 @@ class Devices(QuickRun):
             return self.footprints.entered(pod, self.granted({})), set()
         open_claims = self.wanted(pod)(node)
         grants: Taken | None = ()
-        if open_claims.claims:
+        if open_claims.claims and planned is not None:
+            grants = tuple([planned[claim.key] for claim in open_claims.claims])
+        elif open_claims.claims:
             with self.beside(nominations):
                 grants = self.find(open_claims, node)
         assert grants is not None
@@ -684,6 +692,17 @@ class Devices(QuickRun):
         self._bound[pod.key] = _Bound(new, placement, told, untold)
         self._outdate(pod.key, seeing)
         return pod, seeing
+
+    def are_free(self, pod: PodInfo, node: NodeInfo, planned: Found) -> bool:
+        """Whether the pod's open claims could get these devices on the node, and no other claim gets any."""
+        claims = self.wanted(pod)(node).claims
+        keys = {claim.key for claim in claims}
+        if keys - planned.keys() or any(
+            grants for key, grants in planned.items() if key not in keys
+        ):
+            return False
+        answer = tuple([planned[claim.key] for claim in claims])
+        return self._is_free(claims, answer)
 
     def placement_of(self, key: ClaimKey) -> Placement | None:
         """Return what a pod that was bound got; None if it asks for no device."""

@@ -47,7 +47,7 @@ from dralloc.solve.scheduler.attempt import (
     turned_away,
     without,
 )
-from dralloc.solve.scheduler.devices import Devices, Nomination
+from dralloc.solve.scheduler.devices import Devices, Found, Nomination
 from dralloc.solve.scheduler.plugin import (
     Check,
     Cycle,
@@ -530,11 +530,34 @@ class Scheduler:
         started = self._cluster.pods_by_key[pod.key].status.start_time
         return started is None, started or ""
 
-    def bind(self, key: ClaimKey, node: NodeInfo) -> None:
-        """Put a pod on a node that an attempt found feasible, with its devices."""
+    def admits(self, key: ClaimKey, node: NodeInfo, planned: Found) -> bool:
+        """Whether a pod could go to a node with these devices, by all filters but the one that looks for devices."""
+        if not self._devices.are_free(self.pods[key], node, planned):
+            return False
+        cycle = self._cycle(key)
+        profile = cycle.profile
+        others = profile.no_filters | {DYNAMIC_RESOURCES.name}
+        cycle = cycle._replace(
+            profile=replace(profile, no_filters=others),
+            memory=Memory(len(self.snapshot.nodes)),
+        )
+        next_place = self._next
+        try:
+            place = np.array([node.place], np.intp)
+            return bool(self._attempt(cycle, place, [node.place]).feasible)
+        except FatalError:
+            return False
+        finally:
+            # The search for the next pod begins where it would have without this question.
+            self._next = next_place
+
+    def bind(
+        self, key: ClaimKey, node: NodeInfo, planned: Found | None = None
+    ) -> None:
+        """Put a pod on a node that an attempt found feasible, with its devices; or with those that were planned."""
         others = nominated_beside(self._nominations, self.pods[key], node.place)
         self.pods[key], seeing = self._devices.bind(
-            self.pods[key], node, others
+            self.pods[key], node, others, planned
         )
         places = self._touched(seeing, node)
         before = self.snapshot.states_at(places)
