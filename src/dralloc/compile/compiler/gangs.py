@@ -193,7 +193,9 @@ def _group_of(
         group.spec.scheduling_policy.gang,
         group.spec.scheduling_constraints,
     )
-    near = features.TopologyAwareWorkloadScheduling and constraints.topology
+    topology = ""
+    if features.TopologyAwareWorkloadScheduling and constraints.topology:
+        topology = constraints.topology[0].key
     above = (
         group.spec.parent_composite_pod_group_name
         if features.CompositePodGroup
@@ -204,7 +206,7 @@ def _group_of(
         group,
         "spec.schedulingPolicy.gang.minCount",
         needed=policy.min_count if policy else 1,
-        topology=constraints.topology[0].key if near else "",
+        topology=topology,
         has_policy=policy is not None,
         parent=ClaimKey(group.key.namespace, above) if above else None,
     )

@@ -592,7 +592,7 @@ def _by_type(
         key = (
             profile,
             view.shareable,
-            capacity and capacity.total,
+            capacity.total if capacity else None,
             consumed,
             charged,
         )
