@@ -337,7 +337,7 @@ class DomainCounts(DomainSupply):
     def _admit(
         self, cp: cp_model.CpModel, gang: int, members: Sequence[GangMember]
     ) -> None:
-        """As many gangs in each domain as have there all members that they need."""
+        """Limit the gangs in each domain to those that have all members there which they need."""
         _, first, share = members[0]
         gangs = first.size // share.number
         in_domains = []
@@ -358,7 +358,7 @@ class DomainCounts(DomainSupply):
     def _in(
         self, cls: int, demand_class: DemandClass, domain: str
     ) -> Iterator[tuple[int, ServingMode, cp_model.IntVar]]:
-        """Yield what is placed of a class in a domain, by part and mode."""
+        """Yield the variables of a class in a domain, by part and mode."""
         for part in self.domains[demand_class.topology][domain]:
             for mode, serving in enumerate(demand_class.modes):
                 if (cls, mode, part) in self._inside:
@@ -493,7 +493,7 @@ class _Trip(NamedTuple):
     def served(
         self, steps: Sequence[int]
     ) -> Iterator[tuple[Boarding, list[Served]]]:
-        """Those whose members take most come first, and take from the first bins that have enough."""
+        """Serve the members with the largest requests first, from the first bins that have enough."""
         free = [bin_.devices for bin_ in self.bins]
         for boarding in sorted(
             self.boarded, key=lambda boarding: boarding.layer

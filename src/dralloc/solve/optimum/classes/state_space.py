@@ -59,7 +59,7 @@ State = tuple[Block, ...]
 
 
 class DeviceUse(NamedTuple):
-    """One device for an item group: the unit's place in the state, and the group in it."""
+    """A device serving an item group: the unit's place in the state, and the group in it."""
 
     item_group: int
     unit: int
