@@ -242,7 +242,7 @@ def _own_cost(
 def _implementation(
     name: str, overloads: Sequence[Overload], types: Sequence[Type]
 ) -> tuple[Impl, CostRule | None, _Check | None]:
-    """Return what to do, its cost, and the test that values at run time must pass before."""
+    """Return the function to call, its cost, and the test that values at run time must pass before."""
     first = overloads[0]
     if len(overloads) > 1:
         rule = first.cost if first.by_name else None
@@ -419,7 +419,7 @@ def _with_effort(loop: Loop, effort: int) -> Loop:
 
 
 def _values(loop: Loop) -> Callable[[Frame], _Values]:
-    """Return what the loop runs over: how many, and the values (or pairs, for two variables)."""
+    """Return the function that gives the loop's values (pairs, for two variables) and their number."""
     source = loop.range.run
     pairs = len(loop.slots) == 2
 
@@ -442,7 +442,7 @@ def _values(loop: Loop) -> Callable[[Frame], _Values]:
 
 
 def _setter(slots: tuple[int, ...]) -> Callable[[Frame, Value], None]:
-    """Return what puts an item into a loop's one or two variables."""
+    """Return the function that puts an item into a loop's one or two variables."""
     if len(slots) == 1:
         (only,) = slots
 

@@ -86,7 +86,7 @@ class Parameters:
         return substitute(self._bindings, declared)
 
     def final(self, declared: Type) -> Type:
-        """The same at the end: what is still open may be anything."""
+        """Return the type at the end, where an open type variable stands for any type."""
         return substitute(self._bindings, declared, free_to_dyn=True)
 
     def accept(self, actual: Type, expected: Type) -> bool:
@@ -606,7 +606,7 @@ class _Checker(syntax.Visitor[Type, Type]):
 
 
 def validate(checked: Checked) -> list[Finding]:
-    """Return what is wrong with literals: mixed types, and texts that are no patterns or formats."""
+    """Return the faults of literals: mixed types, and texts that are no patterns or formats."""
     findings: list[Finding] = []
     stack = [(checked.root, False)]
     while stack:

@@ -1,4 +1,4 @@
-"""What a node of the syntax is compiled to; variables, selections and indexes."""
+"""The compiled form of the syntax's nodes; variables, selections and indexes."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ _KEYS: Final = frozenset({str, int, Uint, bool, float})
 
 @dataclass(frozen=True, slots=True)
 class AccessStep:
-    """One selection or index.
+    """A selection or index.
 
     ``cost`` is paid when the step finds something. A ``test`` only asks whether it does; it is the last one.
     """
@@ -209,7 +209,7 @@ def present(tested: Compiled) -> Compiled:
 
 
 def _handed_on(value: Optional) -> Optional:
-    """Return what reading a variable or choosing a branch makes of an optional.
+    """Return the value that reading a variable or choosing a branch makes of an optional.
 
     Upstream takes it apart there and builds it again from Go's own value, which not all values survive.
     """
@@ -222,7 +222,7 @@ def _handed_on(value: Optional) -> Optional:
 
 
 def _native(value: Value) -> Value:
-    """Return what is left of the value of an optional when upstream handles it as a value of Go."""
+    """Return the value that is left of an optional where upstream handles it as a value of Go."""
     kind = type(value)
     if kind is Optional:
         if value.value is MISSING:
@@ -359,7 +359,7 @@ def check_key(key: Value) -> None:
 
 
 def _look(value: Value, key: Value) -> Value:
-    """Return what a step finds, or `MISSING`."""
+    """Return the value that a step finds, or `MISSING`."""
     if type(key) is not str:
         check_key(key)
     kind = type(value)

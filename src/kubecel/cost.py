@@ -202,13 +202,13 @@ def contains_ip(args: Sequence[Value]) -> int:
 
 
 def contains_cidr(args: Sequence[Value]) -> int:
-    """As `contains_ip`, and the network is masked."""
+    """Return the cost as `contains_ip` does; the network is masked in addition."""
     size = size_of(args[0])
     return tenths(2 * size) + tenths(size) + 1
 
 
 def parsing(rule: CostRule) -> CostRule:
-    """As another rule, and the second argument is a string to parse."""
+    """Return a rule that adds, to another rule's cost, that of parsing the second argument as a string."""
 
     def with_parsing(args: Sequence[Value]) -> int:
         return rule(args) + tenths(size_of(args[1]))
@@ -239,7 +239,7 @@ _LONG: Final = 1000
 
 
 def value_count(value: Value, limit: int = _MOST) -> int:
-    """Return how many values there are in a value, each counted as often as it occurs, or `limit` if there are more.
+    """Return the number of values in a value, each counted as often as it occurs, or `limit` if there are more.
 
     Long texts count as several.
     """
@@ -269,7 +269,7 @@ def value_count(value: Value, limit: int = _MOST) -> int:
 
 
 def _inner_values(values: Value) -> int:
-    """Return how many values there are in a list's elements, without the elements."""
+    """Return the number of values in a list's elements, without the elements."""
     return value_count(values) - len(values) - 1
 
 

@@ -1,4 +1,4 @@
-"""What a selector can name: the variable ``device``, types, messages and functions, with the gates that are on.
+"""The names that a selector can use: the variable ``device``, types, messages and functions, with the gates in force.
 
 First the messages that an expression may build: protobuf's well-known types, and ``kubernetes.DRADevice``.
 """

@@ -58,7 +58,7 @@ class SelectorError(Exception):
 def compile_error(
     expression: str, findings: Sequence[tuple[int, str]]
 ) -> CelCompileError:
-    """One error that shows every finding under its line of the expression; lines and columns count from 1."""
+    """Return an error that shows every finding under its line of the expression; lines and columns count from 1."""
     shown = [
         _shown(expression, *finding)
         for finding in sorted(

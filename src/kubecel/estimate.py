@@ -316,7 +316,7 @@ def _replace(_: Overload, args: Sequence[Operand]) -> Estimate:
 
 
 def _replacements(length: int, old: int, *, grows: bool) -> tuple[int, int]:
-    """Return how many texts are replaced, and how much is left; an empty text stands around every character."""
+    """Return the number of texts replaced, and the rest's size; an empty text stands around every character."""
     if old == 0:
         return _add(length, 1), length
     if grows:
@@ -540,7 +540,7 @@ class _Estimator(syntax.Visitor[int, _Local]):
         return None
 
     def _size(self, node: syntax.Expr) -> Size | None:
-        """Return what is known about a node's size. What upstream declares for ``device`` counts more than the type."""
+        """Return the known bounds of a node's size. Upstream's declaration for ``device`` counts more than the type."""
         size = self.sizes.get(node) or _written_size(node)
         if size is not None:
             return size

@@ -390,7 +390,7 @@ class _Parser:
         return signs
 
     def _primary(self, signs: list[Token]) -> Expr:
-        """Return what an operand begins with; takes a sign away that belongs to a number."""
+        """Return the first part of an operand; takes a sign away that belongs to a number."""
         token = self.token
         if token.lastgroup in _READERS:
             is_signed = token.lastgroup in {"int", "double"}

@@ -335,7 +335,7 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
         return code
 
     def _static(self, node: syntax.Expr) -> Type:
-        """Return what is certain about the type of a node."""
+        """Return the facts about the type of a node that are certain."""
         if node in self.checked.guessed:
             return DYN
         return self.checked.types[node]

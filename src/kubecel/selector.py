@@ -184,7 +184,7 @@ def _attribute(name: str, value: AttributeValue) -> Value:
 
 
 def as_attribute(value: Value) -> AttributeValue:
-    """Return what an expression gives, as an attribute: a scalar, or a list of scalars of one type (KEP-6080).
+    """Return the value of an expression as an attribute: a scalar, or a list of scalars of one type (KEP-6080).
 
     Raises
     ------
@@ -553,7 +553,7 @@ def check_expression(
 
 
 def estimated_cost(expression: str, gates: FeatureGates = ALL_GATES) -> int:
-    """Return what a selector costs at most, as the API server estimates it when an object is created.
+    """Return an upper bound of a selector's cost, as the API server estimates it when an object is created.
 
     More than `COST_LIMIT` is refused there (KEP-4381). The estimate never depends on a device, and 2**64 - 1 stands
     for a cost without any limit.

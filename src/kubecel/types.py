@@ -194,7 +194,7 @@ Test: TypeAlias = Callable[[Value], bool]
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """One overload of a function.
+    """An overload of a function.
 
     Parameters
     ----------

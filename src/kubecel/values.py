@@ -181,7 +181,7 @@ _TEXT_KEYED: Final = frozenset({DomainMap, TextMap})
 
 @dataclass(frozen=True, slots=True)
 class NamedFormat:
-    """One of Kubernetes' named string formats.
+    """A named string format of Kubernetes.
 
     `validate` lists what is wrong with a text; ``cost`` is what that costs for each ten bytes.
     """

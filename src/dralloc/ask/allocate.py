@@ -320,7 +320,7 @@ def compare(
 def _compared(
     modes: str | Iterable[str | Policy],
 ) -> dict[Mode | str, Mode | str | Policy]:
-    """Return what answers by its name, each once.
+    """Return the modes and policies to compare, by name.
 
     Raises
     ------
@@ -478,7 +478,7 @@ class CheckedAnswers:
         )
 
     def scheduled(self, seed: int) -> Solution:
-        """Return what kube-scheduler does, as an answer to the problem of devices."""
+        """Return the answer of kube-scheduler to the problem of devices."""
         with phase(self.timings, "scheduler"):
             solution = schedule(
                 self.compiled, self.profiles, seed, self.release
@@ -562,7 +562,7 @@ class CheckedAnswers:
 def _start(
     problem: Problem, answer: Solution, *, keeps_rules: bool
 ) -> Solution | None:
-    """Return what of an answer keeps the caps and has its whole gang; None if that is no answer to the problem."""
+    """Return the part of an answer that keeps caps and has whole gangs; None if it is no answer to the problem."""
     if keeps_rules and not problem.budgets:
         return answer
     placed = Counter(
@@ -630,7 +630,7 @@ class _Continued:
         }
 
     def earlier(self, worth: Worth) -> Earlier:
-        """Return what a search is to know, whose weights are such."""
+        """Return the earlier answer as the search takes it, given the weights of the problem now."""
         aims = self.aims
 
         def is_enough(weight: Tier) -> bool:
@@ -678,7 +678,7 @@ def _continued(plan: Plan, compiled: CompiledCluster) -> _Continued | None:
 def _homes(
     problem: Problem, placements: Iterable[Placement]
 ) -> set[tuple[ClaimKey, str]]:
-    """Return who is placed, with the name of the node."""
+    """Return the node's name for each placed pod."""
     return {
         (
             problem.demands[placement.demand].key,

@@ -49,7 +49,7 @@ _KEEPING_AWAY: Final = ("NoSchedule", "NoExecute")
 
 
 class DeviceState(StrEnum):
-    """What a device is to the next claim.
+    """The state of a device for the next claim.
 
     ``IN_USE``: somebody has it, or a share of it. ``FREE``: it could be given, by itself. ``BLOCKED``: nobody has it,
     and others have what it would draw on (KEP-4815). The rest is held back: by a taint, by its node, or as its pool

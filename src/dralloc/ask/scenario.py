@@ -107,7 +107,7 @@ class Scenario:
         return Scenario(self.cluster.settled(claims, nodes))
 
     def without_pending(self) -> Scenario:
-        """Nobody waits for anything: what runs and is allocated stays, and no quota, group or workload is there."""
+        """Drop everything that is pending: only running pods, allocated claims and nodes with their devices stay."""
         claims = tuple(
             claim for claim in self.cluster.claims if claim.is_allocated
         )

@@ -1,4 +1,4 @@
-"""What of the API is modelled: every field that can change a placement, and what each mode makes of it.
+"""The table of the API's fields that can change a placement, and how each mode treats them.
 
 `TABLE` has a row for each field of the objects that are read. From it come the notices, what ``--strict`` refuses, and
 the page of the documentation; a test holds it against the types of the API. First what a row is, then the rows, and in
@@ -27,7 +27,7 @@ __all__ = ["TABLE", "Fate", "row_of", "spelled_out", "used"]
 
 
 class Fate(StrEnum):
-    """What becomes of a field in a mode.
+    """The treatment of a field in a mode.
 
     ``MODELLED``: the answer minds it. ``IGNORED``: it could change the answer and does not; a notice names it, nothing
     is proven beyond the rules modelled, and ``--strict`` refuses it. ``NO_MATTER``: it cannot change the answer.
@@ -157,7 +157,7 @@ def spelled_out(text: str) -> Iterator[str]:
 
 
 def _depths(text: str) -> Iterator[int]:
-    """Return how many braces are open behind each character."""
+    """Yield the number of braces that are open behind each character."""
     return accumulate(
         (character == "{") - (character == "}") for character in text
     )
@@ -679,13 +679,13 @@ def used(
 
 
 class _Parts:
-    """What stands in fields of objects: for all at once, as a cluster can have a million devices."""
+    """The values of fields in objects, read for all at once, as a cluster can have a million devices."""
 
     def __init__(self, objects: Sequence[Any]) -> None:
         self._known: dict[tuple[str, ...], Sequence[Any]] = {(): objects}
 
     def at(self, steps: tuple[str, ...]) -> Sequence[Any]:
-        """Return what the objects have in a field, each once; items of lists one by one."""
+        """Return the distinct values that the objects have in a field; items of lists one by one."""
         if steps not in self._known:
             # By identity, as slices that are made from one template share their lists of devices.
             distinct = {}
@@ -713,7 +713,7 @@ def _place(api_object: ApiObject, row: FieldRow) -> str | None:
 def _values(
     value: Any, steps: tuple[tuple[str, str], ...], path: str
 ) -> Iterator[tuple[str, Any]]:
-    """Yield what stands in a field, with its place, for each item of the lists on the way."""
+    """Yield the values of a field, with their places, for each item of the lists on the way."""
     if isinstance(value, tuple):
         for number, item in enumerate(value):
             yield from _values(item, steps, f"{path}[{number}]")

@@ -211,7 +211,7 @@ def requests_of(
 
 
 def caps_of(spec: PodSpec) -> dict[str, int]:
-    """Return what requests of the pod as a whole leave beside its containers, in nanos."""
+    """Return the amounts that the pod's own requests leave beside its containers, in nanos."""
     of_containers = _of_containers(spec, {})
     return {
         name: amount - of_containers.get(name, 0)
@@ -220,7 +220,7 @@ def caps_of(spec: PodSpec) -> dict[str, int]:
 
 
 def _taken_by_devices(status: PodStatus) -> dict[str, int]:
-    """Return what the scheduler noted that the devices of a pod take of its node, in nanos (KEP-5517)."""
+    """Return the amounts that a pod's devices take of its node, as the scheduler noted them, in nanos (KEP-5517)."""
     total: Counter[str] = Counter()
     for claim in status.node_allocatable_resource_claim_statuses:
         total.update(_nanos(claim.resources))
@@ -344,7 +344,7 @@ class HostPort(NamedTuple):
 
 @dataclass(eq=False)
 class PodKind:
-    """What equal pods have in common: everything but their names and claims.
+    """The common facts of equal pods: everything but their names and claims.
 
     Parameters
     ----------
@@ -384,7 +384,7 @@ class PodKind:
         return self.occupied_with({})
 
     def occupied_with(self, of_devices: Mapping[str, int]) -> dict[str, int]:
-        """The same with what its devices take of the node."""
+        """Return the amounts that the pod occupies, with those that its devices take of the node."""
         requested = (
             {*self.requests, *of_devices}
             if self.spec.resources.requested
@@ -491,7 +491,7 @@ class PodKind:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PodInfo:
-    """One pod and its kind.
+    """A pod with its kind.
 
     ``of_devices``: what its devices take of the node that it has, by resource and in nanos.
     """

@@ -73,7 +73,7 @@ def allocated_claims(
 def _users(
     compiled: CompiledCluster, solution: Solution
 ) -> Mapping[ClaimKey, Sequence[ResourceClaimConsumerReference]]:
-    """Return which placed pods use which claim; a claim of a PodGroup is reserved for the whole group (KEP-5729)."""
+    """Return the placed pods of each claim; a claim of a PodGroup is reserved for the whole group (KEP-5729)."""
     pods = compiled.cluster.pods_by_key
     users: dict[ClaimKey, list[ResourceClaimConsumerReference]] = {}
     for placement in solution.placements:
@@ -226,7 +226,7 @@ class _Writer:
 def _node_selector(
     sources: Iterable[PublishedDevice], node: str
 ) -> NodeSelector | None:
-    """Return where the devices can be used: on one node if any of them is local, else wherever all selectors agree."""
+    """Return where the devices can be used: on one node if any is local, else wherever all selectors agree."""
     fields: list[NodeSelectorRequirement] = []
     expressions: list[NodeSelectorRequirement] = []
     for source in sources:

@@ -1,3 +1,3 @@
-"""What the API server would refuse, and whether answers are those of upstream."""
+"""Checks of the input by the API server's rules (validate), and of answers by upstream's (conformance)."""
 
 __all__: list[str] = []

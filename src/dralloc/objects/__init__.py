@@ -1,3 +1,3 @@
-"""What is read and what everybody speaks of: the API's objects, the cluster, names, amounts, choices, errors."""
+"""The common ground of all rooms: the API's objects, the cluster, names, amounts, choices, errors."""
 
 __all__: list[str] = []

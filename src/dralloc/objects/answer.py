@@ -1,4 +1,4 @@
-"""What every answer can do: be shown as tables, as text and in a notebook, and be written as JSON.
+"""The base of all answers: tables, text, display in a notebook, and JSON.
 
 First what every JSON document is made of (`Fields`, `Document`), then the answers (`Answer`, `Documented`).
 """
@@ -297,7 +297,7 @@ class Answer(ABC):
         """Return the answer as tables and lines."""
 
     def names(self) -> Iterable[str]:
-        """Return what it is about, by name: the first column of its first table, each name once."""
+        """Return the names that the answer is about: the first column of its first table, each name once."""
         tables = (part for part in self.parts() if isinstance(part, Table))
         first = next((table for table in tables if table.rows), None)
         cells = (row[0] for row in first.rows) if first else ()

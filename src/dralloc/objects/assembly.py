@@ -72,7 +72,7 @@ class Located(NamedTuple):
 
 
 def identity(subject: ApiObject) -> Identity:
-    """Return what tells an object from every other one."""
+    """Return the key by which an object is told from every other one."""
     group = subject.api_version.partition("/")[0]
     foreign = isinstance(subject, PodOwner) and "." in group
     return f"{subject.kind}.{group}" if foreign else subject.kind, subject.key
@@ -546,7 +546,7 @@ class Claiming:
                 yield key
 
     def remarks(self) -> Iterator[tuple[ApiObject, str, str]]:
-        """Yield what is missing, once for all pods of a namespace that refer to it: the first pod, path and rule."""
+        """Yield missing objects, once for all pods of a namespace that refer to one: the first pod, path and rule."""
         for (_, rule), places in self._missing.items():
             (pod, path), further_pods = places[0], len(places) - 1
             pods = (
@@ -629,7 +629,7 @@ class Claiming:
         return key
 
     def _meant(self, missing: ClaimKey, known: Iterable[ClaimKey]) -> str:
-        """Return what of the same namespace may be meant; of the first that are missing, as more are not shown."""
+        """Return the names in the namespace that may be meant; only for the first missing ones, which are shown."""
         if len(self._missing) >= _HINTED:
             return ""
         namespace = missing.namespace

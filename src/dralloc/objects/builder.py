@@ -107,7 +107,7 @@ class ClusterBuilder:
         return self
 
     def _slice(self, node: str, devices: Mapping[str, int]) -> dict[str, Any]:
-        """Return what the driver publishes on a node."""
+        """Return the slice that the driver publishes for a node."""
         published = [
             {
                 "name": f"{_label(product)}-{number}",

@@ -1,4 +1,4 @@
-"""What users choose, as one object; nothing heavy, because the command line shows it before it does anything.
+"""The choices of users, as one object; it imports nothing heavy, as the command line shows it before anything else.
 
 First the words that users choose from, then how the optimum is searched for (`Options`), then all choices of a question
 (`Choices`).
@@ -208,7 +208,7 @@ class Ignored(StrEnum):
 
     @classmethod
     def of_resource(cls, name: str) -> Ignored:
-        """Return what a resource of nodes belongs to."""
+        """Return the kind of rule that a resource of nodes belongs to."""
         if name.startswith("hugepages-"):
             return cls.HUGEPAGES
         return (

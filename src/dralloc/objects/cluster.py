@@ -52,7 +52,7 @@ Given = Iterable[ApiObject | Located]
 
 @dataclass(frozen=True, repr=False)
 class Cluster(Answer):
-    """Everything that was given, made complete: pods of owners and claims of templates are there as objects.
+    """The given objects, made complete: pods of owners and claims of templates are there as objects.
 
     Made by `Cluster.of`; the constructor takes the parts as they are. ``print(cluster)`` shows how much there is.
 
@@ -356,11 +356,11 @@ class Cluster(Answer):
         )
 
     def parts(self) -> list[Part]:
-        """Return what there is, as tables and lines."""
+        """Return the contents of the cluster, as tables and lines."""
         return [Line(self.headline, "bold"), *self._tables()]
 
     def _tables(self) -> Iterator[Part]:
-        """Yield what drivers publish, claims by namespace, and what is remarkable."""
+        """Yield the tables: what drivers publish, claims by namespace, and remarks."""
         specs_by_driver: dict[str, list[ResourceSliceSpec]] = {}
         for published in self.slices:
             specs_by_driver.setdefault(published.spec.driver, []).append(

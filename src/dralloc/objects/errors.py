@@ -98,7 +98,7 @@ def file_of(source: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One defect of the input, or one remark about it.
+    """A defect of the input, or a remark about it.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def _parts_of(name: str, word: str) -> bool:
 
 
 def no_node(name: str, known: Iterable[str]) -> str:
-    """Return what is said of the name of a node that is not there."""
+    """Return the message for the name of a node that does not exist."""
     meant = did_you_mean(name, known)
     return f'node "{name}" does not exist: neither a Node object nor a slice names it{meant}'
 

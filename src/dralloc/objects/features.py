@@ -177,7 +177,7 @@ class GateStage(NamedTuple):
 
 
 class Gate(NamedTuple):
-    """One of upstream's feature gates.
+    """A feature gate of upstream.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What keeps reading within bounds: how much may come out of little text, and no garbage collection meanwhile."""
+"""Limits for reading: how much may come out of little text, and no garbage collection meanwhile."""
 
 from __future__ import annotations
 

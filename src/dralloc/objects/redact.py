@@ -397,7 +397,7 @@ class NamesFound:
         )
 
     def _word(self, place: Name) -> str:
-        """Return what replacements start with, so that none of them is, or is in, a text which stays."""
+        """Return the prefix of replacements, chosen so that none is, or is in, a text which stays."""
         word = str(place.value)
         while re.search(rf"(?<![^\W_]){word}-\d", self._staying):
             word = f"other-{word}"
@@ -458,7 +458,7 @@ class Leaks:
         self._clean: set[str] = set()
 
     def first(self, value: Mapping[str, Any]) -> str | None:
-        """Return what is left, and where; None if nothing is."""
+        """Return the first text that is left, and its place; None if there is none."""
         for path, text in _texts(value):
             if text not in self._clean:
                 for name in self._left(text):
@@ -480,7 +480,7 @@ class Leaks:
 
 @cache
 def _vocabulary() -> frozenset[str]:
-    """Return what the API itself says in objects."""
+    """Return the texts in objects that are words of the API itself."""
     words = set[str]().union(*KEPT.values())
     for model in MODELS:
         for path, schema in parts(wire_schema(model)):

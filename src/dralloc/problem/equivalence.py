@@ -1,4 +1,4 @@
-"""What is equal up to names, so that what was found out for one holds for the other.
+"""Equivalence: keys that are equal for things equal up to their names, so that a result for one holds for the other.
 
 First canonical keys of claims, devices and parts of a problem; then nodes that are equal to a few demands.
 """
@@ -83,7 +83,7 @@ def claim_key(eligibility: Eligibility, claim: Claim) -> Hashable:
 
 
 def _alternatives_key(eligibility: Eligibility, request: Request) -> Hashable:
-    """Return what tells a request's alternatives from those of others, whatever they are called."""
+    """Return the key of a request's alternatives, whatever they are called."""
     request_key = eligibility.request_key
     return tuple(
         [
@@ -102,7 +102,7 @@ def _alternatives_key(eligibility: Eligibility, request: Request) -> Hashable:
 def _constraint_key(
     constraint: Constraint, names: Sequence[RequestName]
 ) -> Hashable:
-    """Return what a constraint says of alternatives of these names: what it compares, or that it leaves them out."""
+    """Return a constraint's part in the key of alternatives with these names: what it compares, or nothing."""
     compared = [
         constraint.covers(name) and constraint.compared(name) for name in names
     ]
@@ -320,7 +320,7 @@ def equivalent_nodes(
 
 @dataclass(frozen=True, slots=True)
 class _Answers:
-    """What the alternatives make of the devices with one key: by position whether it is admitted and what it takes."""
+    """The answers about devices with one key: by the alternative's position, whether it is admitted and its charge."""
 
     uses: tuple[tuple[int, bool, Charge], ...]
     failing: bool
@@ -354,7 +354,7 @@ class _Survey:
         self.seen: set[Hashable] = set()
 
     def allowed(self, node: NodeIndex) -> tuple[bool, ...]:
-        """Return which demands may go to the node."""
+        """Return, by demand, whether it may go to the node."""
         return tuple(nodes is None or node in nodes for nodes in self.nodes)
 
     def is_isolated(
@@ -418,7 +418,7 @@ class _Survey:
         )
 
     def answers(self, device: DeviceIndex) -> _Answers:
-        """Return what the alternatives make of a device."""
+        """Return the answers of all alternatives about a device."""
         key = self.device_key(device)
         if key not in self.known:
             self.known[key] = self._ask(device)

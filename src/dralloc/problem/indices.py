@@ -61,7 +61,7 @@ class Numbered(Protocol[I_contra, T_co]):
         """Whether it is one of them."""
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of entries."""
 
 
 def indices(entries: Numbered[IndexT, T]) -> Sequence[IndexT]:

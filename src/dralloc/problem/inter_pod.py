@@ -136,7 +136,7 @@ InterPodRule = AntiAffinity | Affinity | Spread | OneDomain
 
 
 class Role(NamedTuple):
-    """What a demand is to a rule: whether it carries it, and whether it counts for it.
+    """The role of a demand in a rule: whether it carries the rule, and whether it counts for it.
 
     ``runs``: whether it stands for a pod that runs, and so was there before all for which that does not hold.
     """
@@ -148,7 +148,7 @@ class Role(NamedTuple):
 
     @property
     def running(self) -> Role:
-        """The same of a pod that runs: affinity and spread do not bind it any more."""
+        """Return the role of a pod that runs: affinity and spread do not bind it any more."""
         return self._replace(
             carries=self.carries
             and not isinstance(self.rule, Affinity | Spread),
@@ -201,7 +201,7 @@ def settled_rule(
 
 
 class DomainLedger:
-    """How many demands carry a rule, or count for it, in each domain: whether one more may come now.
+    """Counts the demands that carry a rule, or count for it, in each domain, and says whether one more may come.
 
     Demands are entered in the order in which they come, so those of pods that run before all others.
     """
@@ -243,7 +243,7 @@ class DomainLedger:
                             tallies[role.rule, place][domains[node]] += sign
 
     def number(self, rule: InterPodRule, node: str) -> int:
-        """Return how many count for a rule of spread in the domain of a node, with pods that were there; else 0."""
+        """Return how many pods count for a spread rule in a node's domain, running ones included; 0 without rule."""
         if not isinstance(rule, Spread) or node not in rule.domains:
             return 0
         domain = rule.domains[node]
@@ -408,7 +408,7 @@ class _EqualArrivals(NamedTuple):
         return any(role.carries for role in self.roles)
 
     def most_there(self, ledger: DomainLedger) -> int:
-        """Return how many are where these come to, by the rule of spread for which they are most."""
+        """Return the largest count in the domains to which these come, over their spread rules."""
         return max(
             (
                 ledger.number(role.rule, self.node)

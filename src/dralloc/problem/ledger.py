@@ -1,4 +1,4 @@
-"""What is in use, what is left of it, and who holds it: the one place where an allocation is entered and revoked.
+"""The ledger: holdings, what they leave, and their holders; the one place where allocations are entered and revoked.
 
 The rules, which every search and every explanation reads here:
 
@@ -52,7 +52,7 @@ Amounts = Iterable[tuple[CounterIndex, int]]
 
 
 class Scarcity(StrEnum):
-    """What can be short, in the order in which a search looks at it.
+    """The kinds of shortage, in the order in which a search looks at them.
 
     A counter that is overdrawn closes the device's group, and is short for whatever consumes counters there.
     """
@@ -64,7 +64,7 @@ class Scarcity(StrEnum):
 
 
 class Shortage(NamedTuple):
-    """One reason why an allocation does not fit.
+    """A reason why an allocation does not fit.
 
     ``subject``: the index of the counter or of the counter set, or the name of the capacity. ``requested`` and
     ``available`` are in nanos; of what is overdrawn, less than nothing is available.
@@ -79,7 +79,7 @@ class Shortage(NamedTuple):
 def counter_consumption(
     device: Device, charge: Charge, *, opening: bool
 ) -> Amounts:
-    """Return what an allocation consumes of each counter: by request, and once if this opens the device."""
+    """Return an allocation's consumption of each counter: by request, and the device's own if this opens the device."""
     fixed = device.consumes if opening else ()
     if not charge.counters:
         return fixed
@@ -91,7 +91,7 @@ def counter_consumption(
 
 @dataclass(frozen=True, slots=True)
 class LedgerNote:
-    """What a ledger says of some devices, counters and counter sets, to go back to it.
+    """A note of the ledger's state for some devices, counters and counter sets, to go back to it.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class LedgerNote:
 
 
 class Ledger:
-    """What is in use of a problem. Starts with the problem's usage; every entry can be revoked, in any order.
+    """The usage of a problem as it grows. Starts with the problem's usage; entries can be revoked in any order.
 
     Attributes
     ----------
@@ -163,7 +163,7 @@ class Ledger:
         return ledger
 
     def note(self, holdings: Iterable[Holding]) -> LedgerNote:
-        """What is in use now of everything that entering or revoking some holdings can change."""
+        """Note the state of everything that entering or revoking some holdings can change."""
         slots = {holding.slot for holding in holdings}
         devices = [
             self.problem.devices[version]
@@ -307,7 +307,7 @@ class Ledger:
     def shortages(
         self, device: Device, charge: Charge, *, admin: bool = False
     ) -> Iterator[Shortage]:
-        """Everything because of which an allocation does not fit; nothing if it does (see `fits`)."""
+        """Yield every reason why an allocation does not fit; nothing if it does (see `fits`)."""
         if not admin:
             if not self.is_free(device):
                 yield Shortage(Scarcity.DEVICE)
@@ -343,7 +343,7 @@ class Ledger:
                 yield number
 
     def capacity_left(self, device: Device, name: str) -> int:
-        """Return what is left of a capacity of a shareable device."""
+        """Return the free amount of a capacity of a shareable device."""
         return device.capacity[name].total - self.consumed.get(
             device.slot, {}
         ).get(name, 0)
@@ -371,7 +371,7 @@ class Ledger:
         }
 
     def usage_of(self, slots: Set[SlotIndex]) -> Usage:
-        """Return what is in use now of these slots, for a part of the problem with the devices behind them."""
+        """Return the present usage of these slots, for a part of the problem with the devices behind them."""
         return Usage(
             frozenset(slots & self.held),
             {slot: self.shares[slot] for slot in self.shares.keys() & slots},
@@ -474,7 +474,7 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What a claim holds of one device: the device, or a share of it, and what it is charged beside that."""
+    """A claim's hold on one device: the device itself, or a share of it, and the charge beside that."""
 
     claim: ClaimKey
     slot: SlotIndex

@@ -1,4 +1,4 @@
-"""What pods and devices take of CPU, memory and other resources of nodes, in the problem's own terms.
+"""CPU, memory and other resources of nodes in the problem's own terms: a synthetic device for each node.
 
 First what demands take beside devices, as claims for one shareable device of each node; then what devices take of the
 node on which they are used, as counters (KEP-5517).
@@ -76,7 +76,7 @@ _Profile = tuple[tuple[str, int], ...]
 
 
 def node_resource(resource: str) -> str:
-    """Return what a resource of nodes is called among the capacities of a synthetic device."""
+    """Return the name of a node's resource among the capacities of its synthetic device."""
     return f"{_PREFIX}{resource}"
 
 
@@ -87,7 +87,7 @@ def resource_of(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NodeStock:
-    """What a node has for pods, by name and in nanos; of what is not in it, there is no end.
+    """The amounts that a node has for pods, by name and in nanos; a resource that is not listed is unlimited.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class NodeStock:
     used: Mapping[ClaimKey, Amounts]
 
     def taken(self, name: str) -> int:
-        """What the pods on the node take together."""
+        """Return the amounts that all pods on the node take together."""
         return sum(amounts.get(name, 0) for amounts in self.used.values())
 
 
@@ -195,7 +195,7 @@ def with_node_claims(
 
 
 def _only(profile: _Profile, names: frozenset[str]) -> _Profile:
-    """Return what a profile takes of resources of these names."""
+    """Return a profile's amounts of the resources with these names."""
     return tuple((name, amount) for name, amount in profile if name in names)
 
 
@@ -428,7 +428,7 @@ class PodUse:
 def footprint_of(
     parts: Iterable[NodeFootprint], consumed: Mapping[str, int], containers: int
 ) -> Mapping[str, int] | None:
-    """Return what an allocation takes of its node, by resource and in nanos.
+    """Return the amounts that an allocation takes of its node, by resource and in nanos.
 
     Parameters
     ----------
@@ -615,7 +615,7 @@ class _Counters:
 
 @dataclass(frozen=True, slots=True)
 class _User:
-    """Who uses what an alternative gets: the number of containers, and counters that it charges in place of nodes'."""
+    """The user of an alternative's devices: its number of containers, and the counters it charges instead of nodes'."""
 
     containers: int
     caps: Mapping[str, CounterIndex]

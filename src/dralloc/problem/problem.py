@@ -49,7 +49,7 @@ __all__ = [
 
 
 class Eligibility(Protocol):
-    """Which device may serve which alternative, whatever else is in use. Answers are worked out when asked, once."""
+    """Decides which device may serve which alternative, whatever is in use. Answers are worked out once, when asked."""
 
     def selects(
         self, alternative: AlternativeIndex, device: DeviceIndex
@@ -64,7 +64,7 @@ class Eligibility(Protocol):
     def charge(
         self, alternative: AlternativeIndex, device: DeviceIndex
     ) -> Charge | None:
-        """Return what an allocation takes; None if the device lacks a requested capacity or a policy forbids it."""
+        """Return the charge of an allocation; None if the device lacks a requested capacity or a policy forbids it."""
 
     def request_key(self, alternative: AlternativeIndex) -> Hashable:
         """A canonical key: alternatives with equal keys get the same answers for every device, errors' names aside."""
@@ -201,7 +201,7 @@ def renumbered(
 
 @dataclass(frozen=True, repr=False)
 class Problem(Brief):
-    """Everything both solvers need to know.
+    """The data that both solvers need, and all that they need.
 
     Demands and nodes are in the order of first fit, which does not look at budgets.
     """
@@ -390,7 +390,7 @@ class Problem(Brief):
         return groups_by_set
 
     def usage_of(self, slots: Set[SlotIndex]) -> Usage:
-        """Return what is held of these slots, for a part of the problem with the devices behind them."""
+        """Return the usage of these slots, for a part of the problem with the devices behind them."""
         usage = self.usage
         return Usage(
             usage.held & slots,

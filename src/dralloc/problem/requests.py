@@ -1,4 +1,4 @@
-"""What is asked: demands with their claims, requests and alternatives."""
+"""The request side of a problem: demands with their claims, requests and alternatives."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MAX_RESULTS: Final = 32
 
 @record
 class Alternative:
-    """What one ``exactly`` or one entry of ``firstAvailable`` asks for (KEP-4816).
+    """An alternative of a request: one ``exactly`` or one entry of ``firstAvailable`` (KEP-4816).
 
     Parameters
     ----------
@@ -75,14 +75,14 @@ class Request:
 
 
 class ConstraintKind(Enum):
-    """What a constraint asks of the attribute's values on the devices that it covers."""
+    """The relation that a constraint demands of the attribute's values on the devices that it covers."""
 
     MATCH = "matchAttribute"
     DISTINCT = "distinctAttribute"
 
 
 class Scope(NamedTuple):
-    """What a constraint spans beyond its claim: all claims of demands in which it has the same scope.
+    """The span of a constraint beyond its claim: all claims of demands in which it has the same scope.
 
     Parameters
     ----------
@@ -314,7 +314,7 @@ def _fewest_devices(alternative: Alternative) -> int:
 
 
 def quorum_of(members: Sequence[Demand]) -> int:
-    """Return how many demands of a gang must be placed for any to be, given all of them; one without gang."""
+    """Return the smallest number of a gang's demands to place together, given all of them; 1 without gang."""
     first = members[0]
     return (
         len(members) if first.quorum is None or not first.gang else first.quorum
@@ -348,7 +348,7 @@ def are_admitted(
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What one allocation of a device to an alternative takes, beside the device's fixed counters.
+    """The amounts that one allocation of a device takes, beside the device's own consumption of counters.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ __all__ = [
 
 
 class Grant(NamedTuple):
-    """One device for one request of a claim: indices of the request in the claim, the alternative in it, the device."""
+    """A device granted to a request: the indices of the request in its claim, the alternative in it, and the device."""
 
     request: int
     alternative: int
@@ -88,7 +88,7 @@ def grants_of(
 def served_by(
     claims: Iterable[Claim], granted: Iterable[Iterable[Grant]]
 ) -> Iterator[tuple[Claim, Alternative, Grant]]:
-    """The same for claims, and what each of them gets."""
+    """Yield every granted device of some claims, with its claim and the alternative that it serves."""
     for claim, grants in zip(claims, granted, strict=True):
         for grant in grants:
             yield (
@@ -113,7 +113,7 @@ def charged_grants(
 
 
 def holdings_of(problem: Problem, placement: Placement) -> Iterator[Holding]:
-    """Yield what a placement's claims hold."""
+    """Yield the holdings of a placement's claims."""
     for claim, number, charge in charged_grants(problem, (placement,)):
         device = problem.devices[number]
         yield Holding(claim.key, device.slot, device.shareable, charge)
@@ -193,12 +193,12 @@ def translated(
 
 
 def _names(demand: Demand) -> tuple[ClaimKey, ...]:
-    """Return what tells a demand from others by name: its own, and those of its claims."""
+    """Return the names by which a demand is told from others: its own, and those of its claims."""
     return demand.key, *(claim.key for claim in demand.claims)
 
 
 class Status(StrEnum):
-    """What is known about an answer.
+    """The state of knowledge about an answer.
 
     ``FEASIBLE``: it keeps every rule; nothing is known about better ones (first fit, or a solve that ran out of time).
     ``OPTIMAL``: there is no better one, in any tier of the objective.
@@ -234,7 +234,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """One tier of the lexicographic objective: its value, and the proven limit of what any answer can reach.
+    """A tier of the lexicographic objective: its value, and the proven bound of what any answer can reach.
 
     ``sense`` is 1 if more is better and -1 if less is better. Exact integers. ``why`` says why it is not proven.
     ``limits``, of a sum of weights: how many demands of some weights the optimum places at most.
@@ -401,7 +401,7 @@ def amount_used(
     charge: Charge,
     counters: Numbered[CounterIndex, Counter],
 ) -> int:
-    """Return what one allocation of a device uses, in nanos."""
+    """Return the amount that one allocation of a device uses, in nanos."""
     # What a shareable device charges once is for all who share it, so it is on no
     # allocation's account.
     fixed = () if device.shareable else device.consumes
@@ -423,7 +423,7 @@ def amount_used(
 def spent(
     problem: Problem, placements: Iterable[Placement], resource: str
 ) -> Mapping[str, int]:
-    """Return what placements use, by namespace, in nanos."""
+    """Return the amounts that placements use, by namespace, in nanos."""
     return summed(
         (claim.namespace, amount)
         for claim, amount in spending(problem, placements, resource)
@@ -433,7 +433,7 @@ def spent(
 def spending(
     problem: Problem, placements: Iterable[Placement], resource: str
 ) -> Iterator[tuple[ClaimKey, int]]:
-    """Yield what each grant of the placements uses, in nanos, with the claim that it is for."""
+    """Yield the amount that each grant of the placements uses, in nanos, with its claim."""
     for claim, device, charge in charged_grants(problem, placements):
         yield (
             claim.key,

@@ -330,7 +330,7 @@ def _constraints(demand: Demand) -> Iterator[Constraint]:
 def held_values(
     kind: ConstraintKind, devices: Iterable[_Values | None]
 ) -> tuple[_Values, ...] | None:
-    """Return what devices mean for further ones (see `Scope.held`); None if they contradict each other.
+    """Return what the values on granted devices leave to further ones (see `Scope.held`); None if they conflict.
 
     Parameters
     ----------
@@ -383,7 +383,7 @@ def _granted(
 
 
 def replicate(parts: Sequence[Problem]) -> Problem:
-    """One problem out of parts with one node each, which may be the same part several times.
+    """Return one problem made of parts with one node each; a part may occur several times.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What there is: nodes with their pools, devices with their counters and capacities, and what is in use of them."""
+"""The supply side of a problem: nodes with their pools, devices with counters and capacities, and usage."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class NodeFootprint:
-    """What a device takes of one resource of the node where it is used (KEP-5517).
+    """The amount of one resource that a device takes of the node where it is used (KEP-5517).
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What allocated claims hold, by the device's slot.
+    """The holdings of allocated claims, by the device's slot.
 
     ``held``: devices that one claim has for itself. ``shares``: number of allocations of shareable devices.
     ``consumed``: amounts by capacity name on shareable devices, in nanos.

@@ -326,7 +326,7 @@ class Comparison(Documented):
         return "All answers" if len(self.plans) > 2 else "Both answers"
 
     def names(self) -> Iterator[str]:
-        """Yield what the best answer places and the baseline does not."""
+        """Yield the names of the demands that the best answer places and the baseline does not."""
         yield from map(str, self.gain.demands)
 
     def parts(self) -> list[Part]:
@@ -431,7 +431,7 @@ class Comparison(Documented):
     def _granted(
         self, keys: Sequence[ClaimKey]
     ) -> list[tuple[str, str, str, str]]:
-        """Return what the best answer gives to demands."""
+        """Return the devices that the best answer grants to demands."""
         best, shown = self.best, set(keys)
         devices: dict[tuple[ClaimKey, str], list[str]] = defaultdict(list)
         for placement, _, grant in best.grants():
@@ -462,7 +462,7 @@ class Comparison(Documented):
 def _only_in(
     plan: Plan | None, other_plan: Plan | None
 ) -> tuple[ClaimKey, ...]:
-    """Return what one plan places and another does not, in order; nothing if there is one of them only."""
+    """Return the demands that one plan places and another does not, in order; nothing if there is only one plan."""
     if plan is None or other_plan is None:
         return ()
     missing = {demand.key for demand in plan.unplaced}
@@ -507,7 +507,7 @@ def _figure_text(value: object) -> str:
 
 
 def _objectives(plans: Sequence[Plan]) -> Iterator[tuple[str, ...]]:
-    """Yield what each answer reaches of every objective, by priority if there are several."""
+    """Yield the value of every objective in each answer, by priority if there are several."""
     worth, demands = plans[0].compiled.worth, plans[0].demands
     if not worth.levels:
         yield "weight placed", *(str(plan.metrics.weight) for plan in plans)
@@ -539,7 +539,7 @@ def _text(objective: str, value: int) -> str:
 
 
 def _counted(objective: str, value: int) -> str:
-    """Return what one demand counts."""
+    """Return the amount that one demand counts for."""
     if objective == ObjectiveWord.VALUE:
         return f"value {value}"
     name = objective.removesuffix("s") if value == 1 else objective

@@ -1,4 +1,4 @@
-"""What an answer uses of what there is: devices, nodes, counters, capacities, ranks of alternatives."""
+"""Metrics: an answer's use of devices, nodes, counters and capacities, and the ranks of its alternatives."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def measure(
 def _spending(
     problem: Problem, placements: Sequence[Placement]
 ) -> Iterator[Spending]:
-    """Yield what the namespace of each budget uses of its resource, before and after."""
+    """Yield the use of each budget's resource by its namespace, before and after."""
     for budget in problem.budgets:
         by_namespace = spent(problem, placements, budget.resource)
         yield Spending(

@@ -395,7 +395,7 @@ class Plan(Documented):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is to be known, e.g. devices that are left out because a selector fails on them."""
+        """The warnings about the answer, for instance devices left out because a selector fails on them."""
         return self.solution.warnings
 
     @cached_property
@@ -686,7 +686,7 @@ def _without_node(device: DeviceID, node: str) -> str:
 
 
 def _spending_parts(rows: Sequence[Spending]) -> Iterator[Part]:
-    """Yield what namespaces use, and which caps that exceeds."""
+    """Yield the use by namespaces, and the caps that it exceeds."""
     columns = ("namespace", "what", ">before", ">used", ">cap", ">of")
     yield Table("Namespaces", columns, [_spending(row) for row in rows])
     for row in rows:

@@ -1,4 +1,4 @@
-"""What was asked: which pods of the input are no part of it, and for which of their rules the answer holds."""
+"""The question behind an answer: the pods that it leaves out, and the rules of pods for which the answer holds."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NAMED: Final = 3
 
 
 def asked(compiled: CompiledCluster) -> str:
-    """Return how many pods and claims are to be placed: ``40 pods and 2 claims``."""
+    """Return the number of pods and claims to be placed: ``40 pods and 2 claims``."""
     return " and ".join(
         f"{number} {kind if number > 1 else kind[:-1]}"
         for kind, number in _counts(compiled).items()
@@ -51,7 +51,7 @@ def asked(compiled: CompiledCluster) -> str:
 
 
 def kinds_asked(compiled: CompiledCluster) -> str:
-    """Return what is to be placed: ``pods``, ``claims`` or both."""
+    """Return the kinds of things to be placed: ``pods``, ``claims`` or both."""
     return " and ".join(_counts(compiled)) or "pods"
 
 
@@ -144,12 +144,12 @@ def unasked_table(compiled: CompiledCluster) -> Table:
 
 
 def reach(unmodelled: Iterable[Finding]) -> str:
-    """Return what is added to the words for a proof; empty if nothing is left out."""
+    """Return the words to add to a proof; empty if no rule is left out."""
     return " for the rules modelled" if list(unmodelled) else ""
 
 
 def unread(unmodelled: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield what was not said already when the input was read."""
+    """Yield the remarks that were not made when the input was read."""
     return (
         finding
         for finding in unmodelled
@@ -158,7 +158,7 @@ def unread(unmodelled: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def unmodelled_table(findings: Iterable[Finding]) -> Table:
-    """Return what is not modelled, by object and field."""
+    """Return the table of rules that are not modelled, by object and field."""
     rows = [
         (
             finding.subject,

@@ -113,7 +113,7 @@ class _PlanReader:
     compiled: CompiledCluster
 
     def of_document(self, document: Mapping[str, Any]) -> Iterator[_Saved]:
-        """Yield what a document says is placed."""
+        """Yield the placements in a document."""
         try:
             for entry in document["placed"]:
                 claims = {
@@ -129,7 +129,7 @@ class _PlanReader:
             ) from None
 
     def of_claims(self) -> Iterator[_Saved]:
-        """Yield who is placed by allocated claims in a file of objects."""
+        """Yield the placements in a file of objects, from its allocated claims."""
         allocated = {
             claim.key: claim
             for claim in load(self.path).claims

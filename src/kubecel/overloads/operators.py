@@ -369,7 +369,7 @@ def _check_sortable(values: Sequence[Value], name: str) -> None:
 
 
 def _order_of(left: Value, right: Value) -> int:
-    """As `compare`, but NaN is as good as any other number."""
+    """Compare as `compare` does, except that NaN equals any other number."""
     if left != left or right != right:  # noqa: PLR0124 - NaN
         return 0
     return compare(left, right)

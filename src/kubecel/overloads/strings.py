@@ -141,7 +141,7 @@ def _nested(value: Value) -> str:
 
 
 def _quoted(text: str) -> str:
-    """As Go's ``%q``."""
+    """Quote a text as Go's ``%q`` does."""
     parts = []
     for char in text:
         code = ord(char)
@@ -283,7 +283,7 @@ def _compiled(pattern: str) -> Any:
 
 
 def check_pattern(pattern: str) -> str:
-    """Return what is wrong with a pattern; empty if nothing is."""
+    """Return the fault of a pattern; empty if there is none."""
     try:
         _compiled(pattern)
     except EvalError as error:
@@ -312,7 +312,7 @@ def _find(text: str, pattern: str) -> str:
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> tuple[str, ...]:
-    """As Go, an empty match right behind another match does not count."""
+    """Find all matches as Go does: an empty match right behind another match does not count."""
     parts: list[str] = []
     end = -1
     for match in _compiled(pattern).finditer(text):
@@ -339,7 +339,7 @@ def _searching(args: Sequence[Value]) -> int:
 
 
 def _searching_all(args: Sequence[Value]) -> int:
-    """As `_searching`, and every character may be a match."""
+    """Return the cost as `_searching` does, where every character may be a match."""
     return _searching(args) + size_of(args[0])
 
 
@@ -416,7 +416,7 @@ def _last_index_of(text: str, part: str, offset: int | None = None) -> int:
 
 
 def _last_found(text: str, part: str) -> int:
-    """As ``rfind``, which can take as long as the lengths' product: only searching forward is always quick."""
+    """Find the last occurrence, only ever searching forward: ``rfind`` can take as long as the lengths' product."""
     if len(part) < _SHORT:
         return text.rfind(part)
     distance = text[::-1].find(part[::-1])

@@ -154,7 +154,7 @@ class _Lifting(Overlay):
     def _drawn(
         self, draws: tuple[tuple[CounterIndex, int], ...]
     ) -> tuple[tuple[CounterIndex, int], ...]:
-        """Return what still counts of the draws from counters."""
+        """Return the amounts drawn from counters that still count."""
         return (
             tuple(pair for pair in draws if pair[0] not in self.gone)
             if self.gone
@@ -175,7 +175,7 @@ class _Lifting(Overlay):
     def charge(
         self, alternative: AlternativeIndex, device: DeviceIndex
     ) -> Charge | None:
-        """Return what still counts of what an allocation takes."""
+        """Return the part of an allocation's charge that still counts."""
         charge = super().charge(alternative, device)
         if charge is None or not (charge.capacity or charge.counters):
             return charge

@@ -1,4 +1,4 @@
-"""What bars a pod from a node beside devices.
+"""The reasons, beside devices, that keep a pod from a node.
 
 First which nodes are not for a demand at all, and why; then what bars it at its turn: the node has too little left, or
 other pods are there.
@@ -228,7 +228,7 @@ class Bar:
 
 
 class NodeBars:
-    """What bars a demand from nodes after some placements (of devices); to the exact model, other devices may do.
+    """Finds the reasons that keep a demand from nodes after placements of devices; the exact model may use others.
 
     Every node is asked about, also one that rules of the pod or of the cluster leave out. The pods that run and use
     claims are holders of their nodes as those that are placed: without the claims, they are not there either.
@@ -295,7 +295,7 @@ class NodeBars:
     def of(
         self, node: NodeIndex, released: Collection[ClaimKey] = ()
     ) -> tuple[Bar, ...]:
-        """Everything that bars it from a node, once the pods of some claims are gone."""
+        """Return every reason that keeps the demand from a node, once the pods of some claims are gone."""
         gone = frozenset(
             number for key in released for number in self._users.get(key, ())
         )
@@ -368,7 +368,7 @@ class NodeBars:
         self._domains.enter(roles, name, sign)
 
     def _short_for_devices(self, node: NodeIndex) -> Iterator[Bar]:
-        """Yield what upstream's allocator would find is too much for the node, or for the pod's own requests.
+        """Yield resources of which upstream's allocator would find too little on the node or in the pod's requests.
 
         To the exact model other devices count, too, which upstream does not look for.
         """
@@ -436,7 +436,7 @@ class NodeBars:
     def _holders(
         self, node: NodeIndex, device: Device, shortage: Shortage
     ) -> Iterator[tuple[str, int]]:
-        """Yield who takes how much: bound pods together, then those that are placed there, the largest first."""
+        """Yield the holders of a resource with their amounts: bound pods as one, then placed pods, largest first."""
         if isinstance(shortage.subject, int):
             # Devices take something of it, too (KEP-5517).
             counter = self._whole.counters[CounterIndex(shortage.subject)]
@@ -492,7 +492,7 @@ class NodeBars:
 def _shortages(
     problem: Problem, ledger: ClaimLedger, demand: Demand, node: NodeIndex
 ) -> Iterator[tuple[Device, Shortage]]:
-    """Yield what a node has too little of for a demand, beside devices: its synthetic device and the shortage."""
+    """Yield each resource of which a node has too little for a demand: the synthetic device and the shortage."""
     claim = demand.claims[0] if demand.claims else None
     if claim is None or not claim.is_synthetic:
         return
@@ -506,7 +506,7 @@ def _shortages(
 
 @dataclass
 class Resettling:
-    """Where pods may go that have lost their nodes, one after the other.
+    """Finds new nodes for pods that have lost theirs, one pod after the other.
 
     Parameters
     ----------
@@ -523,7 +523,7 @@ class Resettling:
     _settled: list[tuple[Demand, NodeIndex]] = field(default_factory=list)
 
     def demand(self, pod: ClaimKey) -> Demand | None:
-        """Return what a pod asks for beside devices; None if it takes nothing, and means nothing to others."""
+        """Return a pod's demand beside devices; None if it requests nothing and no rule is about it."""
         demands = (self.problem.demands[number] for number in self.leaving)
         return next((demand for demand in demands if demand.key == pod), None)
 
@@ -564,7 +564,7 @@ class Resettling:
 
 
 def _synthetic(demand: Demand) -> int:
-    """Return how many of the first claims stand for what is taken of the node: one or none."""
+    """Return how many of the first claims are synthetic (see `dralloc.problem.node_claims`): one or none."""
     return int(bool(demand.claims) and demand.claims[0].is_synthetic)
 
 

@@ -1,4 +1,4 @@
-"""What devices offer to a request, and to the request as it could be asked for instead.
+"""Which devices can serve a request as it is, and the request as it could be changed.
 
 `Offers` answers for any `Eligibility`, but knows nothing to change about it. `TableOffers` knows the cluster's criteria
 and can vary them: without a clause of a selector, with a taint tolerated, with other amounts. First selectors are taken

@@ -545,7 +545,7 @@ def _request_class(problem: Problem, number: DemandIndex) -> Hashable:
 
 @dataclass(frozen=True)
 class _Explainer:
-    """One demand, one mode. ``disregarded``: whether the mode disregards caps or fairness that there are."""
+    """Explains one demand in one mode. ``disregarded``: whether the mode ignores caps or fairness."""
 
     compiled: CompiledCluster
     number: DemandIndex
@@ -584,7 +584,7 @@ class _Explainer:
         return self._with_changes(base, snapshot, timings) if suggest else base
 
     def _blocker(self) -> str:
-        """Return which other member of its gang keeps the demand from being placed, or that it is another gang."""
+        """Return the gang member, or the gang, that keeps a demand from its place although it fits alone."""
         problem = self.compiled.whole
         demand = problem.demands[self.number]
         if not demand.gang:
@@ -642,7 +642,7 @@ class _Explainer:
     def _placed(
         self, solution: Solution, timings: dict[str, float]
     ) -> Explanation:
-        """Return where an answer places the demand, if it does."""
+        """Return the explanation of a demand that an answer may place: with its node if it does."""
         homes = (
             placement.node
             for placement in solution.placements

@@ -1,4 +1,4 @@
-"""What an explanation consists of, as users hold it, and its JSON.
+"""The parts of an explanation, as users hold it, and its JSON.
 
 First how much of a gang fits and what the optimum would have to give up, then the JSON, then the explanation.
 """
@@ -44,7 +44,7 @@ __all__ = ["ConflictFields", "Explanation", "Gathering", "compete", "gather"]
 
 @dataclass(frozen=True, slots=True)
 class Gathering:
-    """How many members of a gang fit at once beside everything that is placed.
+    """The number of members of a gang that fit at the same time, beside everything that is placed.
 
     Parameters
     ----------

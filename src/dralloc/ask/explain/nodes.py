@@ -149,7 +149,7 @@ class FilterTrace:
     def _exclusion(
         self, alternative: Alternative, device: DeviceIndex, device_key: object
     ) -> Exclusion | None:
-        """Return what keeps a device from an alternative that is alone with it; None if nothing does."""
+        """Return why a device cannot serve an alternative even with nothing else allocated; None if it can."""
         # What is published is the same for all devices of one key; what is in use is not.
         key = alternative.index, device_key
         if key not in self._published:
@@ -562,7 +562,7 @@ class JointReason:
         return "; ".join(f"{text} ({count})" for text, count in counts.items())
 
     def _limits(self, loose: tuple[Claim, ...]) -> FilterReason | None:
-        """Return what is short, if everything of one kind without limit would do."""
+        """Return the resources that are short: those of which an unlimited amount would let the demand fit."""
         for scarcity, code in _CODES.items():
             limits = [
                 limit

@@ -81,7 +81,7 @@ class Certificate:
 
     @property
     def placement(self) -> Placement:
-        """The same as a placement of the only demand."""
+        """Return the certificate as a placement of the only demand."""
         return Placement(DemandIndex(0), self.node, self.grants)
 
 
@@ -116,7 +116,7 @@ class FeasibilityOracle:
         all_nodes: bool = False,
         nodes: Sequence[NodeIndex] | None = None,
     ) -> Certificate | None:
-        """Return where the changed demand fits, or None.
+        """Return a certificate of where the changed demand fits; None if it fits nowhere.
 
         Parameters
         ----------
@@ -289,7 +289,7 @@ class FeasibilityOracle:
 
 
 def in_whole(part: Subproblem, grants: Sequence[Sequence[Grant]]) -> _Grants:
-    """Return what claims are granted in a part, as devices of the whole."""
+    """Return grants of a part of the problem with the devices as the whole problem numbers them."""
     in_whole_problem = []
     for of_claim in grants:
         renumbered = (
@@ -504,7 +504,7 @@ class _Members:
             )
 
     def _state(self, limit: Limit) -> Iterator[str]:
-        """Return what is left of all counters of one name, and who has the rest."""
+        """Return the free amount of all counters of one name, and the holders of the rest."""
         if limit.scarcity is Scarcity.COUNTER:
             sets = self.problem.counters_by_name[limit.driver, limit.name]
             free, total = (
@@ -557,7 +557,7 @@ class _Members:
             )
 
     def _held(self, group: list[ClaimKey]) -> str:
-        """Return what some claims hold."""
+        """Return the amounts that some claims hold."""
         slots = list(
             dict.fromkeys(
                 holding.slot

@@ -139,7 +139,7 @@ class Wording:
     def holders(
         self, held: Mapping[ClaimKey, int], *, amounts: bool = True
     ) -> str:
-        """Return who holds something, the largest holders first."""
+        """Return the holders of a resource, the largest first."""
         if not held:
             return (
                 "held by nobody known"
@@ -160,7 +160,7 @@ class Wording:
         )
 
     def users(self, groups: Mapping[ClaimKey, frozenset[str]]) -> str:
-        """Return who uses something, in which groups."""
+        """Return the users of a resource, by group."""
         named = [
             f"by {self.holder(key)} {groups_text(theirs)}"
             for key, theirs in list(groups.items())[:_NAMED]
@@ -186,7 +186,7 @@ class Wording:
         return f"counter set {set_name(number, devices[device], sources[device].device, pool)}"
 
     def pool(self, pool: PoolAccess) -> str:
-        """Return what is wrong with a pool."""
+        """Return the fault of a pool, in words."""
         if pool.state is PoolState.INVALID:
             return f"pool {pool.id} is invalid: {pool.reason}"
         return f"pool {pool.id} is incomplete{self._slices(pool)}"
@@ -315,7 +315,7 @@ ADVICE: Final[Mapping[Code, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class FilterReason:
-    """What rules out one request, or the demand as a whole.
+    """The rules that exclude devices for one request, or for the pod or claim as a whole.
 
     Parameters
     ----------
@@ -346,7 +346,7 @@ class FilterReason:
 
 @dataclass(frozen=True, slots=True)
 class NodeReason:
-    """What holds for one node: the demand fits, or the causes why not (one for each alternative that is looked at)."""
+    """The result for one node: the demand fits, or the causes why not (one for each alternative that was tried)."""
 
     node: str
     causes: tuple[FilterReason, ...] = ()

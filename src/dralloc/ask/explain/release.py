@@ -309,7 +309,7 @@ def _fewer(
     claims: set[ClaimKey],
     than: list[ClaimKey],
 ) -> list[ClaimKey] | None:
-    """One or two claims that are enough, if that is fewer, and there are not too many to try."""
+    """Return one or two claims that are enough to release, if that is fewer and there are not too many pairs to try."""
     sizes = takewhile(
         lambda size: comb(len(claims), size) <= _COMBINATIONS,
         range(1, min(len(than), 3)),
@@ -504,7 +504,7 @@ class _Blockers:
 
     @cached_property
     def _under_caps(self) -> set[ClaimKey]:
-        """Return who uses what is capped for the demand."""
+        """Return the users of the resources that caps limit for the demand."""
         return (
             set().union(*map(self._snapshot.caps.users, self._caps))
             - self._snapshot.own_claims

@@ -137,7 +137,7 @@ def _about_pod(compiled: CompiledCluster, key: ClaimKey) -> str:
 
 @dataclass(frozen=True)
 class Caps:
-    """What caps leave to a demand.
+    """The amounts that caps still allow a demand.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ def charged(
 
 
 def _held(problem: Problem, holding: Holding, resource: str) -> int:
-    """Return what is held of a resource, by the newest that is published of the device."""
+    """Return the amount of a resource that is held, by the newest version of the device that is published."""
     device = problem.devices[problem.versions[holding.slot][-1]]
     # Older versions may have drawn on counters that the newest does not draw on.
     drawn = tuple(
@@ -258,7 +258,7 @@ def _held(problem: Problem, holding: Holding, resource: str) -> int:
 
 @dataclass(frozen=True)
 class DemandSnapshot:
-    """Everything as one demand meets it.
+    """The cluster as one demand finds it: placements, nodes, rules and caps when its turn comes.
 
     Parameters
     ----------
@@ -316,13 +316,13 @@ class DemandSnapshot:
     def bars_of(
         self, node: NodeIndex, released: Collection[ClaimKey] = ()
     ) -> tuple[Bar, ...]:
-        """Return what bars the demand from a node beside devices, once the pods of some claims are gone."""
+        """Return the reasons beside devices that keep the demand from a node, once the pods of some claims are gone."""
         return () if self.bars is None else self.bars.of(node, released)
 
     def rules(
         self, node: NodeIndex, released: Collection[ClaimKey] = ()
     ) -> tuple[str, ...]:
-        """Everything that would have to be different for the node to do, but for devices."""
+        """Return every rule, but for those about devices, that would have to change for the node to do."""
         return (
             *self.exclusion(node),
             *(bar.text for bar in self.bars_of(node, released)),
@@ -337,7 +337,7 @@ class DemandSnapshot:
         offers: Offers,
         allocated: Sequence[Holding] = (),
     ) -> DemandSnapshot:
-        """Return what a demand meets after these placements, as far as the problem alone says it."""
+        """Return the snapshot of a demand after these placements, as far as the problem alone knows it."""
         ledger = ClaimLedger(problem, allocated)
         placed: dict[ClaimKey, int] = {}
         homes: dict[ClaimKey, tuple[NodeIndex, Sequence[Grant]]] = {}
@@ -395,7 +395,7 @@ def snapshot_of(
     *,
     exact: bool = True,
 ) -> DemandSnapshot:
-    """Return what a demand of a cluster meets after these placements: holders, selectors and rules are known by name.
+    """Return the snapshot of a demand after these placements, with holders, selectors and rules by name.
 
     Parameters
     ----------
@@ -435,7 +435,7 @@ def snapshot_of(
 def placed_before(
     problem: Problem, number: DemandIndex
 ) -> tuple[Placement, ...]:
-    """Return what first fit has placed when it comes to a demand.
+    """Return the placements that first fit has made when a demand's turn comes.
 
     It comes to a gang where the gang's first member stands; inside of it, the members before the demand are placed one
     by one.
@@ -508,7 +508,7 @@ def _replayed(
     members: Sequence[DemandIndex],
     changed: Callable[[Demand], Demand],
 ) -> tuple[Placement, ...]:
-    """Return what first fit places of some demands and then, changed, of members of a gang."""
+    """Run first fit over some demands and then, changed, over members of a gang; return the placements."""
     order = [*before, *members]
     if not order:
         return ()

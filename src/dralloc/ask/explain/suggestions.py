@@ -399,7 +399,7 @@ _MOST_SUBSTITUTES: Final = 12
 
 @dataclass(frozen=True)
 class _Other:
-    """What an alternative of another claim asks for."""
+    """The request of another claim's alternative."""
 
     claim: Claim
     alternative: Alternative
@@ -434,7 +434,7 @@ class _Other:
 
 
 def substitutes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
-    """Yield what other claims ask for and could be served in place of the demand's own requests, the most usual first.
+    """Yield requests of other claims that could be served in place of the demand's own, the most usual first.
 
     Only devices of the request's own class count, whatever its selectors say: a network adapter is no substitute for a
     GPU, of the same driver or not. It comes with its tolerations. Where it could not be served with them, those of the
@@ -510,7 +510,7 @@ def _is_of(
 
 
 def _usual(cluster: Cluster, offers: TableOffers) -> list[_Other]:
-    """Return what claims of the cluster ask for, each request class once with its first claim, the most usual first."""
+    """Return the requests of the cluster's claims, each class with its first claim, the most usual first."""
     counts: Counter[Hashable] = Counter()
     first: dict[Hashable, _Other] = {}
     seen: dict[int, Claim] = {}
@@ -618,7 +618,7 @@ def _roomiest_first(
 
 
 def _less(bar: Bar) -> str:
-    """Return what has to change where too much is asked for: as it would be tried by hand."""
+    """Return the change that would lift a bar: free the resource on the node, or request less of it."""
     resource = "CPU" if bar.resource == "cpu" else bar.resource
     if not bar.left:
         return f"free {resource} on the node"

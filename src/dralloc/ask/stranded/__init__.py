@@ -514,7 +514,8 @@ def _kinds(
                 (claim.spec.devices.requests, claim.spec.devices.constraints)
             )
         user = users.get(claim.key)
-        kinds[text, user and compiled.pods.infos[user].kind].append(claim.key)
+        pod_kind = compiled.pods.infos[user].kind if user else None
+        kinds[text, pod_kind].append(claim.key)
     return [
         MixEntry(keys[0], number=len(keys), user=users.get(keys[0]))
         for keys in kinds.values()

@@ -1,4 +1,4 @@
-"""What stranded capacity is counted in, and the rules that strand it.
+"""The quantities that stranded capacity is counted in, and the rules that strand it.
 
 Quantities are counters of pools, capacities of shareable devices, and devices; rules can be lifted, to see what there
 is to be had without them.
@@ -44,7 +44,7 @@ _NUMBERED: Final = re.compile(r"(.*?[^0-9])[0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class MeasuredQuantity:
-    """One amount that can be used up; in nanos.
+    """An amount of one resource that can be used up; in nanos.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class Quantities:
         return dict((*self._counters(), *self._of_devices()))
 
     def keys(self, device: DeviceIndex) -> Iterator[QuantityKey]:
-        """Yield what a device can take of."""
+        """Yield the quantities of a device that allocations can take."""
         for counter, _ in self._problem.devices[device].consumes:
             yield "counter", counter, ""
         for counter, _ in self._by_request(device):
@@ -100,7 +100,7 @@ class Quantities:
             yield "device", published.slot, ""
 
     def once(self, device: DeviceIndex) -> Iterator[tuple[QuantityKey, int]]:
-        """Yield what a device takes when it comes into use, whoever gets it."""
+        """Yield the amounts that a device takes when it comes into use, whoever gets it."""
         published = self._problem.devices[device]
         if published.slot not in self._ledger.shares:
             for counter, amount in published.consumes:
@@ -111,7 +111,7 @@ class Quantities:
     def each_time(
         self, device: DeviceIndex, charge: Charge
     ) -> Iterator[tuple[QuantityKey, int]]:
-        """Yield what an allocation takes beside that."""
+        """Yield the further amounts that each allocation takes."""
         slot = self._problem.devices[device].slot
         for counter, amount in charge.counters:
             yield ("counter", counter, ""), amount
@@ -269,7 +269,7 @@ _CAUSES: Final[Mapping[Scarcity, Cause]] = {
 def lift_of(
     problem: Problem, quantities: Quantities, lifted: frozenset[Cause]
 ) -> Lift:
-    """Return what does not count in a context any more."""
+    """Return the limits that do not count in a context once the rules behind some causes are lifted."""
     places = set()
     if Cause.GEOMETRY in lifted:
         for (_, number, _), quantity in quantities.by_key.items():
@@ -285,7 +285,7 @@ def lift_of(
 
 
 class LiftedOffers:
-    """What devices offer without some rules about devices: those of a scenario in which these are lifted.
+    """The eligibility of devices without some rules about devices: as in a scenario in which these are lifted.
 
     Parameters
     ----------

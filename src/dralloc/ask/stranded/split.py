@@ -1,4 +1,4 @@
-"""How much of each quantity is of use to a mix, and what strands the rest: rules are lifted one after the other.
+"""Splits each free quantity into the part that a mix can use and the parts that rules strand; rules are lifted in turn.
 
 First what a claim could be granted next, beside everything that is in use.
 """
@@ -70,7 +70,7 @@ class Granting(NamedTuple):
 
 
 class Grantable(NamedTuple):
-    """What a demand could be granted on a node.
+    """The grants that a demand could get on a node.
 
     ``granted``: what it could be granted. ``serving``: if it fits on the node, the devices that could serve one of its
     requests alone.
@@ -135,7 +135,7 @@ class Granter:
         )
 
     def on(self, demand: Demand, node: NodeIndex) -> Grantable:
-        """Return what a demand could be granted on a node."""
+        """Return the grants that a demand could get on a node."""
         loose = demand
         if Cause.ALIGNMENT in self._lifted:
             claims = (replace(claim, constraints=()) for claim in demand.claims)
@@ -161,7 +161,7 @@ class Granter:
     def _look(
         self, part: Subproblem, demand: Demand, node: NodeIndex
     ) -> tuple[list[tuple[AlternativeIndex, DeviceIndex]], list[DeviceIndex]]:
-        """Return what could be granted on a node, and what serves, by alternative and by place in the part."""
+        """Return the possible pairs of alternative and device on a node, and their devices, by place in the part."""
         screening = Screening(self._context)
         offered = frozenset(part.problem.nodes[ONLY_NODE].devices())
         candidates = []
@@ -363,7 +363,7 @@ class Splitter:
         self.quantities = Quantities(compiled, ledger)
 
     def grantable(self) -> Mapping[int, Sequence[Grantable]]:
-        """Return what each demand of the mix could be granted on each of its nodes, with all rules in force."""
+        """Return the grants that each demand of the mix could get on each of its nodes, with all rules in force."""
         granter, grantable = self._granter(frozenset()), {}
         for number, demand in enumerate(self._demands):
             nodes = granter.nodes(demand)
@@ -373,7 +373,7 @@ class Splitter:
     def causes(
         self, grantable: Mapping[int, Sequence[Grantable]]
     ) -> Mapping[QuantityKey, Mapping[Cause, int]]:
-        """Return what is stranded of each quantity, in nanos, by cause.
+        """Return the stranded amount of each quantity, in nanos, by cause.
 
         Parameters
         ----------
@@ -434,7 +434,7 @@ class Splitter:
         }
 
     def _granter(self, lifted: frozenset[Cause]) -> Granter:
-        """Return who finds grants where some rules do not count."""
+        """Return the search for grants in which some rules do not count."""
         return Granter(
             self._offers, self._ledger, self.quantities, self._bars, lifted
         )
@@ -449,7 +449,7 @@ class Splitter:
                     yield from granter.on(demand, node).granted
 
     def _usable(self, grantings: Iterable[Granting]) -> dict[QuantityKey, int]:
-        """Return how much of each quantity can be taken by such grants."""
+        """Return the amount of each quantity that such grants can take."""
         takes: dict[QuantityKey, _Takes] = defaultdict(_Takes)
         for number, charge in set(grantings):
             device = self._problem.devices[number]

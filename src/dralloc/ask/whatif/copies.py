@@ -1,4 +1,4 @@
-"""How many fit: copies of one demand, and copies of several beside each other.
+"""Counts how many copies fit: of one demand, or of several demands beside each other.
 
 From the bottom: many of one demand, the most that single devices allow, and how several demands fit at once, by fronts
 of numbers of which none can be raised without lowering another; in the end how many more of one demand fit.
@@ -227,7 +227,7 @@ class PerDeviceBound:
         )
 
     def _of_device(self, request: Request, device: DeviceIndex) -> int | None:
-        """Return how often the device could serve the request by whichever alternative; None for ever."""
+        """Return how many times the device could serve the request by any alternative; None for no limit."""
         fitting = list(self._fitting(request.alternatives, device))
         if any(alternative.admin for alternative, _ in fitting):
             return None
@@ -254,7 +254,7 @@ class PerDeviceBound:
     def _shares(
         self, device: DeviceIndex, charges: Sequence[Charge]
     ) -> int | None:
-        """Return how often the least demanding amounts fit, each by itself and all of them together."""
+        """Return how many times the smallest amounts fit: each resource by itself, and all resources together."""
         amounts_taken = [
             dict[str | int, int]((*charge.capacity, *charge.counters))
             for charge in charges
@@ -390,7 +390,7 @@ class _Box:
 
 
 def _without(boxes: Sequence[_Box], point: Vector) -> list[_Box]:
-    """Return what is left of the boxes beside a point and what it dominates; a box within another is left out."""
+    """Return the boxes without a point and everything that it dominates; a box within another one is left out."""
     parts = (
         box.beyond(point) if _covers(point, box.lower) else [box]
         for box in boxes
@@ -497,7 +497,7 @@ class JointPacking:
         return numbers
 
     def best(self, weights: Sequence[Sequence[int]]) -> tuple[Vector, Solution]:
-        """Return how many of each has the most weight, given the weights of the copies of each demand."""
+        """Return the numbers of copies with the largest weight, given the weights of the copies of each demand."""
         sizes = list(map(len, weights))
         problem = replicated(self.problem, self.demands, sizes)
         all_weights = chain.from_iterable(weights)

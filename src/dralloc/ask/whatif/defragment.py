@@ -207,7 +207,7 @@ _WITHOUT_MOVES: Final = 0.4
 
 @dataclass(frozen=True, repr=False)
 class Defragmentation(Provisional):
-    """What moves admit. ``print(defragmentation)`` is a readable report.
+    """The pods that moves admit, and the moves. ``print(defragmentation)`` is a readable report.
 
     Parameters
     ----------

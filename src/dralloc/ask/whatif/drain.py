@@ -1,4 +1,4 @@
-"""Where the claims of some nodes can go, or why they cannot.
+"""Drains nodes: finds new places for the claims of some nodes, or the reason why there are none.
 
 First why not: a smallest set of claims that cannot go, and the rules in the way of a single one.
 """
@@ -135,7 +135,7 @@ class Obstacle:
 
 @dataclass(frozen=True, repr=False)
 class Drain(Provisional):
-    """Where claims go. ``print(drain)`` is a readable report.
+    """The new places of the claims of drained nodes. ``print(drain)`` is a readable report.
 
     Parameters
     ----------

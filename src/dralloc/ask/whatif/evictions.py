@@ -1,4 +1,4 @@
-"""Whom to evict: who may be, at what cost, and the problem in which they all ask for what they have."""
+"""Preemption: which pods may be evicted, at what cost, and the problem in which each of them asks for what it has."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ __all__ = [
 
 
 class EvictionCost(StrEnum):
-    """What of evictions is to be as small as possible.
+    """The objective of evictions, which is minimised.
 
     ``PODS``: how many pods are evicted; of equally many those of lower priority. ``PRIORITY``: how many pods of the
     highest priority are evicted, then how many of the next, and so on. Anything else is the key of an annotation of
@@ -320,7 +320,7 @@ class Incumbents:
         return self.users.holdings(self.compiled)
 
     def _devices(self, key: ClaimKey) -> tuple[DeviceIndex, ...]:
-        """Return what a claim holds, as a node of its users sees it if it does."""
+        """Return the devices that a claim holds, as seen from a node of its users if it sees them."""
         home = self._home(self.users.users[key][0])
         return devices_seen(
             self.compiled.problem, home, self._holdings.get(key, ())
@@ -413,7 +413,7 @@ class Incumbents:
 
 
 class Newcomer(NamedTuple):
-    """Who is to be admitted: a claim, or a pod."""
+    """The claim or pod that is to be admitted."""
 
     claim: ClaimKey | None
     pod: ClaimKey | None
@@ -444,7 +444,7 @@ def _newcomer_demands(
 
 
 def _priority(cluster: Cluster, newcomers: Sequence[Demand]) -> int:
-    """That of the group if it has one of its own, else the lowest of the pods (KEP-5710)."""
+    """Return the priority of the group if it has one, else the lowest of its pods (KEP-5710)."""
     pods = (pod_of(cluster, demand) for demand in newcomers)
     groups = [_group_of(cluster, pod) for pod in pods if pod is not None]
     group_priorities = [
@@ -457,7 +457,7 @@ def _priority(cluster: Cluster, newcomers: Sequence[Demand]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Preemptor:
-    """Who is to be admitted, as things are.
+    """A newcomer with its priority and gang, as the cluster is now.
 
     Parameters
     ----------
@@ -728,7 +728,7 @@ class Staging:
         return freed
 
     def admissions(self, solution: Solution) -> Iterator[Admission]:
-        """Yield what the newcomers get in an answer; nothing if they are not admitted."""
+        """Yield the node and devices of each newcomer in an answer; nothing if they are not admitted."""
         for placement in solution.placements:
             if placement.demand < len(self.newcomers):
                 demand, node = (

@@ -365,7 +365,7 @@ def _shifted(
 
 @dataclass(frozen=True, repr=False)
 class FewestNodes(Provisional):
-    """Which nodes hold everything. ``print(fewest_nodes)`` is a readable report.
+    """The smallest set of nodes that holds everything. ``print(fewest_nodes)`` is a readable report.
 
     Parameters
     ----------

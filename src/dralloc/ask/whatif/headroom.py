@@ -1,4 +1,4 @@
-"""How many more of some claims fit beside what is allocated: each alone, and together.
+"""Headroom: how many more copies of some claims fit beside the allocated ones, each claim alone and all together.
 
 From the bottom: first fit on nodes that have nothing to do with each other; sums of what fits on each of them; every
 way in which none can be had more often without loss of others; the answer.
@@ -149,7 +149,7 @@ class IsolatedFirstFit:
         )
 
     def _count(self, representative: NodeIndex, before: Vector) -> int:
-        """Return how many of the next demand a node takes behind so many of those before."""
+        """Return how many copies of the next demand a node takes behind the given numbers of the demands before."""
         key = representative, before
         if key not in self._counts:
             part, demands, max_counts = self._part(representative)
@@ -204,7 +204,7 @@ _MOST_POINTS: Final = 600
 
 @dataclass
 class MinkowskiSum:
-    """What fits on nodes of so many classes together.
+    """The numbers of copies that fit on nodes of several classes together.
 
     Parameters
     ----------
@@ -320,7 +320,7 @@ def _part_of_node(node: Node, members: Set[int], number: int) -> Node:
 
 
 class _Charges:
-    """What demands would take of devices; equal devices are asked once, as far as they charge no counters."""
+    """The amounts that demands would take of devices; equal devices are asked once, unless they charge counters."""
 
     def __init__(self, problem: Problem, demands: Sequence[Demand]) -> None:
         self.eligibility = problem.eligibility

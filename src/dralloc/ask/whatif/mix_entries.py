@@ -1,4 +1,4 @@
-"""What is asked for: a claim, a template or a pod by name, to be had several times, and mixes of them.
+"""The mix that a question is about: claims, templates or pods by name, with the number of copies of each.
 
 An entry becomes a pending copy in a cluster of which only the allocated claims stay, whatever state it is in itself:
 what is pending otherwise, and what quotas say, does not count.
@@ -45,7 +45,7 @@ _NUMBER: Final = re.compile("[0-9]{1,18}")
 
 
 class Source(StrEnum):
-    """Where to look for an entry: ``CLAIM`` means a template if there is no such claim."""
+    """The kind of object that an entry names: ``CLAIM`` means a template if there is no such claim."""
 
     CLAIM = "claim"
     TEMPLATE = "template"

@@ -60,7 +60,7 @@ _SIZES: Final = 1000
 
 @dataclass(frozen=True)
 class NodeCover:
-    """How many nodes of each type hold everything.
+    """The number of nodes of each type that hold everything.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class NodeSearch:
         return self._improved(*start, relaxed)
 
     def _on(self, types: Sequence[int]) -> Problem:
-        """Everything that is needed, on nodes of these types."""
+        """Return the problem of everything that is needed, on nodes of these types."""
         problem = replicate([self._parts[type_] for type_ in types])
         # Many demands have the same nodes: these are translated once.
         homes: dict[tuple[int, ...] | None, tuple[NodeIndex, ...] | None] = {
@@ -297,7 +297,7 @@ class NodeSearch:
 
 
 def _cost_of_nodes(costs: Mapping[str, int]) -> Objective:
-    """Return what all nodes that are used cost, by their names."""
+    """Return the objective that sums up the cost of the nodes in use, by name."""
     return Objective(
         "nodes", partial(_cost, costs), partial(_cost_terms, costs)
     )
@@ -324,7 +324,7 @@ def _cost_terms(costs: Mapping[str, int], model: Model) -> list[Term]:
 def _first_nodes_first(
     sizes: Mapping[ClaimKey, int], ranks: Mapping[str, int]
 ) -> Objective:
-    """Return how much is on how late a node: who is large counts more."""
+    """Return the objective that prefers early nodes, above all for large demands."""
     return Objective(
         "order",
         partial(_lateness, sizes, ranks),

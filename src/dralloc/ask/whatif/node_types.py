@@ -272,12 +272,12 @@ def _shared_device(problem: Problem) -> str:
 
 
 class NotRepresentativeError(Exception):
-    """What was found on one of equal nodes does not tell about the others: all have to be compiled."""
+    """The result for one of several equal nodes does not hold for the others: all of them have to be compiled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Representatives:
-    """One node of each kind for all of them.
+    """One node for each class of equal nodes.
 
     Parameters
     ----------
@@ -347,7 +347,7 @@ def _refined(
 
 
 class _PublishedNodes:
-    """What can be said of a node. Equal parts of devices, and equal counter sets, are one object after loading."""
+    """The published facts about nodes. Equal parts of devices, and equal counter sets, are one object after loading."""
 
     def __init__(
         self,
@@ -388,7 +388,7 @@ class _PublishedNodes:
             self.results[result.device_id.pool_id].append(result)
 
     def outline(self, node: NodeIndex) -> Hashable:
-        """Return where demands may go, the form of the pools and what is in use; the node, too, if it is special."""
+        """Return the key of a node (demands allowed there, form of its pools, usage); a special node is its own key."""
         reached = self.reached[node]
         for pool in reached:
             if self.users[pool] > 1 or not self._is_plain(pool):
@@ -403,7 +403,7 @@ class _PublishedNodes:
         return allowed, self._room(node), forms
 
     def _room(self, node: NodeIndex) -> Hashable:
-        """Return what a node has beside devices, and the pods that take of it."""
+        """Return the resources of a node beside devices, and the pods that use them."""
         amounts = frozenset(self.nodes[node].status.allocatable.items())
         running = self.running.get(self.nodes[node].name, ())
         pods = Counter(
@@ -445,7 +445,7 @@ class _PublishedNodes:
         )
 
     def _in_use(self, pool: PoolID) -> Hashable:
-        """Return what allocations hold, by the place of the device."""
+        """Return the holdings of allocated claims, by the place of the device."""
         results = self.results.get(pool, ())
         names = (
             device.name

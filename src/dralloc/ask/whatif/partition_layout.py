@@ -1,4 +1,4 @@
-"""Which fixed partition layout per GPU serves a mix of claims best, and what is lost against partitions on demand.
+"""Fixed partition layouts: the best layout of each GPU for a mix of claims, and the loss against partitions on demand.
 
 First how well fixed partitions serve a mix of demands.
 """

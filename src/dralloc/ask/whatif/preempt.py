@@ -68,7 +68,7 @@ class UpstreamVictim:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamPreemption:
-    """What upstream's preemption comes to.
+    """The result of upstream's preemption.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class UpstreamPreemption:
 def _upstream_preemption(
     compiled: CompiledCluster, newcomers: Sequence[Demand], choices: Choices
 ) -> UpstreamPreemption:
-    """Return what upstream's preemption does for some pods, in the order of their turn.
+    """Run upstream's preemption for some pods, in the order of their turn.
 
     Each pod by itself, as in Kubernetes 1.36 by default, also the pods of a gang. Upstream's dry run lets victims hold
     on to their devices, so it never evicts anybody for devices, unless DRAPreemption is on (KEP-5690).
@@ -165,7 +165,7 @@ def _upstream_preemption(
 
 @dataclass(frozen=True, repr=False)
 class Preemption(Provisional):
-    """Who is evicted for whom. ``print(preemption)`` is a readable report.
+    """The pods to evict, and the pods that are admitted then. ``print(preemption)`` is a readable report.
 
     Parameters
     ----------

@@ -161,7 +161,7 @@ def _binds(
 def _requested(
     whereabouts: Whereabouts, pod: PodOnNode, on_devices: frozenset[str]
 ) -> Mapping[str, int]:
-    """Return what a pod requests of its node, without the extended resources that it has as devices (KEP-5004)."""
+    """Return the pod's requests of its node, without extended resources that it gets as devices (KEP-5004)."""
     requested = {**requests_of(pod.pod.spec), PODS: 1}
     if on_devices.isdisjoint(requested):
         return requested
@@ -293,7 +293,7 @@ def violations(
 def _unknown(
     cluster: Cluster, bindings: Sequence[Binding], promise: Promise
 ) -> Iterator[str]:
-    """Yield what makes no sense: unknown pods or nodes, pods that are placed twice, or that nobody may place."""
+    """Yield bindings that make no sense: of unknown pods or nodes, of pods bound twice, or that nobody may bind."""
     nodes = frozenset(promise.nodes)
     for key, name in bindings:
         pod = cluster.pods_by_key.get(key)

@@ -133,7 +133,7 @@ def affinity_holds_in_order(whereabouts: Whereabouts) -> Iterator[str]:
 
 
 def _nobody_is_near(pod: PodOnNode) -> str:
-    """Return what is wrong with a pod that cannot have come."""
+    """Return the violation by a pod that cannot have come, as no pod that its affinity names was there."""
     return f"{pod}: nobody whom its affinity means can have been near node {pod.node.name} before it"
 
 
@@ -148,7 +148,7 @@ def _nobody_is_near(pod: PodOnNode) -> str:
 
 
 def nobody_is_too_near(whereabouts: Whereabouts) -> Iterator[str]:
-    """Nobody whom a term of anti-affinity means is in one domain with somebody else who has it."""
+    """Check that no pod is in a domain with another one whose anti-affinity names it."""
     for term, having in _anti_affinity(whereabouts).items():
         meant = whereabouts.meant_by(term)
         meant_when_it_comes = whereabouts.meant_by(
@@ -210,7 +210,7 @@ class _Together(NamedTuple):
     meant_when_it_comes: Sequence[PodOnNode]
 
     def violations(self, whereabouts: Whereabouts) -> Iterator[str]:
-        """One for each newcomer that came although somebody was there, as the one or as the other.
+        """Yield a violation for each newcomer whose domain had a pod which it excludes, or which excludes it.
 
         In a free order, which makes no difference here, they come as they are listed.
         """
@@ -356,7 +356,7 @@ class _SomeOrder:
         )
 
     def _stuck_if_all_begin(self) -> Sequence[_Flock]:
-        """Return who cannot have come even if everybody who may begin does, wherever others are."""
+        """Return the pods that cannot have come even if every pod that may be a first one is, wherever others are."""
         occupied = self._start()
         for flock in self._flocks:
             if flock.may_begin:
@@ -364,7 +364,7 @@ class _SomeOrder:
         return _left(self._flocks, occupied)
 
     def _stuck_by_one_rule(self) -> Sequence[_Flock]:
-        """Return who cannot have come even if everybody with other terms, or none, is there already."""
+        """Return the pods that cannot have come even if all pods with other terms, or with none, are there already."""
         by_rule: dict[AffinityRule, list[_Flock]] = defaultdict(list)
         for flock in self._flocks:
             if flock.carried is not None:
@@ -435,7 +435,7 @@ class _SomeOrder:
         return meant
 
     def _stuck_after(self, beginners: Beginners) -> Sequence[_Flock]:
-        """Return who cannot have come if these began."""
+        """Return the pods that cannot have come if these came first."""
         occupied = self._start()
         pending = dict(beginners)
         waiting = self._flocks
@@ -471,7 +471,7 @@ def _must_wait(
 
 
 def _left(flocks: Sequence[_Flock], occupied: There) -> Sequence[_Flock]:
-    """Return who of some flocks cannot come one after the other, if nobody is to begin any more."""
+    """Return the pods of some flocks that cannot come one after the other if no pod may be a first one any more."""
     waiting = flocks
     while True:
         coming = {flock for flock in waiting if _is_near(flock, occupied)}

@@ -103,7 +103,7 @@ class _SpreadRule:
         return self.is_default or all_hold(self.selector, pod.labels)
 
     def too_many(self, domain: str | None, number: int, fewest: int) -> str:
-        """Return what is wrong with so many pods in a domain; empty if nothing is."""
+        """Return the violation by so many pods in a domain; empty if there is none."""
         if domain is None:
             return f"node has no label {self.constraint.topology_key}, by which it is to be spread"
         if number - fewest <= self.constraint.max_skew:
@@ -181,7 +181,7 @@ def _constraints(
 
 
 def _controller_of(pod: PodOnNode) -> str:
-    """Return what makes the pod, if that selects pods; a Deployment stands for its ReplicaSet. Else empty.
+    """Return the controller of the pod if it has a selector (the Deployment for its ReplicaSet); else empty.
 
     Source: ``framework/plugins/helper/spread.go`` of ``kubernetes/pkg/scheduler``.
     """
@@ -212,7 +212,7 @@ def _eligibility(
     constraint: TopologySpreadConstraint,
     hard: Sequence[TopologySpreadConstraint],
 ) -> Hashable:
-    """Return what decides on which nodes pods count."""
+    """Return the rules that decide on which nodes pods count for a spread constraint."""
     all_keys = frozenset(spread.topology_key for spread in hard)
     keys = constraint.topology_key, all_keys
     required = pod.spec.required_nodes
@@ -306,7 +306,7 @@ def spread_is_even_in_order(whereabouts: Whereabouts) -> Iterator[str]:
 
 
 class _Tally:
-    """How many pods count in each domain, and how many do in the one with the fewest."""
+    """The numbers of counting pods in each domain, and the smallest of them."""
 
     def __init__(self, before: Mapping[str, int]) -> None:
         self.counts = Counter(before)
@@ -555,7 +555,7 @@ def _parent_of(
 
 
 def _needed_of(group: CompositePodGroup) -> int:
-    """Return how many children must be admitted; one if they are scheduled independently."""
+    """Return how many children of a group must be admitted; one if they are scheduled independently."""
     gang = group.spec.scheduling_policy.gang
     return gang.min_group_count if gang else 1
 
@@ -598,7 +598,7 @@ def groups_are_kept(whereabouts: Whereabouts) -> Iterator[str]:
 
 
 def _lacking(whereabouts: Whereabouts, group: _Group) -> Iterator[str]:
-    """Yield what is wrong if too few pods of a group have a node."""
+    """Yield a violation for each group of which too few pods have a node."""
     if group.is_missing and whereabouts.promise.in_order:
         yield f"group {group.name}: pods of it are placed, but it was not found"
     elif group.needed is None and group.waiting:
@@ -613,7 +613,7 @@ def _scattered(
     topology_key: str,
     groups: Iterable[_Group],
 ) -> Iterator[str]:
-    """Yield what is wrong if the pods of groups are not in one domain of a label."""
+    """Yield a violation for each group whose pods are not in one domain of a label."""
     if not topology_key:
         return
     nodes = [node for group in groups for node in _nodes_of(whereabouts, group)]

@@ -1,4 +1,4 @@
-"""Who is where, by the text of the API: pods that have a node, and newcomers with the nodes that they get.
+"""The nodes of pods, read from the API's text: pods that have a node, and newcomers with the nodes that they get.
 
 From the bottom: what selectors select and taints ask for, what a pod requests of its node, what an answer promises,
 and then the pods themselves, grouped by what they say and looked up by their labels.
@@ -278,7 +278,7 @@ def amounts_of(quantities: Quantities) -> dict[str, int]:
 
 
 def requests_of(spec: PodSpec) -> dict[str, int]:
-    """Return what a pod requests of its node.
+    """Return the requests of a pod of its node.
 
     Containers and sidecars run at the same time. Init containers run before, one after the other, each beside the
     sidecars that were started before it. So a node needs the most that is requested at any time.
@@ -306,7 +306,7 @@ def _nanos(quantities: Quantities) -> Nanos:
 
 
 def _requested(container: Container) -> Nanos:
-    """Return what a container requests; of what it only limits, it requests as much as the limit."""
+    """Return the requests of a container; a limit without request counts as the request."""
     resources = container.resources
     return _nanos({**resources.limits, **resources.requests})
 
@@ -361,7 +361,7 @@ def _nothing(_: str) -> bool:
 
 @dataclass(frozen=True)
 class Filters:
-    """Which of kube-scheduler's filters a pod has to pass.
+    """The filters of kube-scheduler that a pod has to pass.
 
     Parameters
     ----------
@@ -384,7 +384,7 @@ class Filters:
 
 @dataclass(frozen=True)
 class Promise:
-    """What an answer promises beside its bindings.
+    """The promises of an answer beside its bindings.
 
     Parameters
     ----------

@@ -224,7 +224,7 @@ def constraints_over_claims_hold(view: View) -> Iterator[str]:
 def _broken(
     about: str, constraint: Constraint, covered: list[tuple[Use, Constraint]]
 ) -> Iterator[str]:
-    """Yield what is wrong with the devices that a constraint covers, each with its form for the device's claim."""
+    """Yield the violations of a constraint by the devices that it covers, each with its form for the claim."""
     values = [
         (use, use.device.attributes.get(form.compared(use.alternative.name)))
         for use, form in covered
@@ -325,7 +325,7 @@ def capacities_suffice(view: View) -> Iterator[str]:
 def _capacities(
     view: View, slot: SlotIndex, uses: list[Use], within: str = ""
 ) -> Iterator[str]:
-    """Yield what these grants take together of one device.
+    """Yield the amounts that these grants take together of one device.
 
     While its pool is updated, versions of the device can have different totals, and for a grant only the version is
     in force that its node sees (upstream behaviour). There is an order in which every grant fits if those on the
@@ -415,7 +415,7 @@ def overdrawn_groups_are_closed(view: View) -> Iterator[str]:
 
 
 def counter_sets_have_a_common_group(view: View) -> Iterator[str]:
-    """What is in use on a counter set has a compatibility group in common (KEP-5963)."""
+    """Check that all devices in use on a counter set have a compatibility group in common (KEP-5963)."""
     common = _common_groups(view)
     members: dict[int, list[tuple[frozenset[str], DeviceID]]] = defaultdict(
         list

@@ -182,7 +182,7 @@ class _Queue:
                     self._carried[member.demand].append(rule)
 
     def stuck(self, beginning: tuple[DemandIndex, ...]) -> list[DemandIndex]:
-        """Return who cannot have come, if these came first, and with whoever else may have begun; the fewest."""
+        """Return the demands that cannot have come if these came first, whatever others came first, too; the fewest."""
         waiting = self._after(beginning)
         begun = {rule for demand in beginning for rule in self._carried[demand]}
         best = waiting
@@ -391,7 +391,7 @@ class _Arrivals:
         ]
 
     def _next(self) -> list[_EqualPlacements]:
-        """Return who may come now: first to where the fewest are, and there who carries a rule."""
+        """Return the demands that may come now: first where the fewest are, and there those that carry a rule."""
         ready = [
             group
             for group in self._groups
@@ -416,7 +416,7 @@ class _Arrivals:
         return max(numbers, default=0)
 
     def _move(self, group: _EqualPlacements, step: int) -> None:
-        """One of a group comes (1), or that is taken back (-1)."""
+        """Let one demand of a group come (1), or take that back (-1)."""
         group.come += step
         for role in group.roles:
             for place, domains in enumerate(_topologies(role.rule)):

@@ -37,7 +37,7 @@ __all__ = ["Award", "PlacedRole", "Use", "View", "amount"]
 
 
 class Use(NamedTuple):
-    """One grant: a device (with its index in the problem) for an alternative of a claim's request.
+    """A grant with everything looked up: a device, with its index, for an alternative of a claim's request.
 
     ``demand`` is the index of the demand in whose placement it is.
     """
@@ -55,7 +55,7 @@ class Use(NamedTuple):
 
 
 class Award(NamedTuple):
-    """Everything that one claim got with the placement of a demand on a node (both by index)."""
+    """All devices that one claim got with the placement of a demand on a node (both by index)."""
 
     demand: DemandIndex
     node: NodeIndex
@@ -453,7 +453,7 @@ def bounds_and_status_agree(view: View) -> Iterator[str]:
 
 
 def _taken(view: View, resource: str) -> Counter[str]:
-    """Return what the grants use, by namespace."""
+    """Return the amounts that the grants use, by namespace."""
     amounts: Counter[str] = Counter()
     for award in view.awards:
         for use in award.uses:

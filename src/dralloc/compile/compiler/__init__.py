@@ -98,7 +98,7 @@ def _remarks(
     drifts: Iterable[Drift],
     caps: Sequence[Cap],
 ) -> Iterator[Finding]:
-    """Yield what allocated claims and published devices contradict, and what is asked for in vain."""
+    """Yield contradictions of allocated claims to published devices, and requests for what is not there."""
     yield from (
         cluster.remark(drift.claim, drift.path, drift.rule) for drift in drifts
     )
@@ -254,7 +254,7 @@ def _find_unmodelled(
 def _of_footprints(
     cluster: Cluster, demands: Numbered[DemandIndex, Demand]
 ) -> Iterator[Unmodelled]:
-    """Yield what devices take of nodes (KEP-5517), where it is for more than one pod with one node."""
+    """Yield remarks on devices that take something of their node (KEP-5517) for claims that several pods share."""
     users = Counter(claim.key for demand in demands for claim in demand.claims)
     for claim in cluster.claims:
         if users[claim.key] > 1:
@@ -435,7 +435,7 @@ class CompiledCluster(Brief):
         return self.pods.may_bind or self.whole is not self.problem
 
     def keeping(self, solution: Solution) -> CompiledCluster:
-        """The same, where who is placed in an answer is worth more than all others together."""
+        """Return the cluster with weights by which the demands that an answer places outweigh all others together."""
         worth = self.worth.keeping(
             frozenset(placement.demand for placement in solution.placements)
         )
@@ -579,7 +579,7 @@ def compile_cluster(
 def _find_spans(
     cluster: Cluster, choices: Choices, plugins: DevicePlugins
 ) -> tuple[Gangs, ConstraintsAcross]:
-    """Return what belongs together: the gangs, and the constraints over several claims, some of which make gangs."""
+    """Find the demands that belong together: gangs, and constraints over several claims, some of which make gangs."""
     everywhere = parsed_across(choices.across)
     spanned = any(spanning.over == "gang" for spanning in everywhere)
     gangs = find_gangs(
@@ -623,7 +623,7 @@ def _ignored_rules(pods: PodRules) -> Iterator[Finding]:
 def _of_budgets(
     cluster: Cluster, choices: Choices, chosen: Inventory
 ) -> Inventory:
-    """Return where budgets find what a namespace has: on nodes that are not chosen, too."""
+    """Return the devices in which budgets count a namespace's use: those of nodes that are not chosen, too."""
     if choices.nodes and (choices.caps or choices.fair):
         return take_inventory(
             cluster.slices,

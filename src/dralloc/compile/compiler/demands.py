@@ -1,4 +1,4 @@
-"""What is to be placed, in the order in which the scheduler would take it, and where it may go.
+"""The demands, in the order in which the scheduler would take them, with the nodes where each may go.
 
 Demands are ordered as the scheduler would take pods: higher priority first, then older first, then as given. First the
 nodes on which a pod may be placed, then constraints over several claims, then the demands.
@@ -227,7 +227,7 @@ class ConstraintsAcross:
     def beside(
         self, cluster: Cluster, inventory: Inventory
     ) -> ConstraintsAcross:
-        """The same with what the pods' allocated claims hold."""
+        """Return the constraints together with the values that the pods' allocated claims have already."""
 
         # The pods of a group share its constraints, so each is worked out once for all of them.
         @cache
@@ -449,7 +449,7 @@ class Demands:
                 self.unasked[name] = self._why_unasked(pod)
 
     def _of_no_node(self, pod: Pod) -> Iterator[Claim]:
-        """Return what stands for extended resources that there are nowhere."""
+        """Return the stand-in for extended resources that no node has."""
         missing = (
             self.plugins.missing(pod)
             if not (pod.spec.node_name or pod.spec.scheduling_gates)

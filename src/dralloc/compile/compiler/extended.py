@@ -195,7 +195,7 @@ def extended_claims(
 
 
 def _amount(pod: Pod, container: Container, resource: str) -> int:
-    """Return how many of a resource a container asks for.
+    """Return the amount of a resource that a container requests.
 
     Raises
     ------
@@ -223,7 +223,7 @@ def _amount(pod: Pod, container: Container, resource: str) -> int:
 def _requests_for(
     pod: Pod, resource: str, class_name: str
 ) -> Iterator[DeviceRequest]:
-    """Yield what containers need of one resource.
+    """Yield the containers' requests of one resource.
 
     Init containers run one after the other, before the containers behind them: they share the devices of those, and
     one request covers what the most demanding of them needs beyond that.
@@ -290,7 +290,7 @@ def _claim_for(pod: Pod, classes: Mapping[str, str]) -> ResourceClaim:
 
 
 class DevicePlugins:
-    """What pods ask device plugins for, and what of it there can be on no node.
+    """The resources of device plugins that pods request, and those of them that no node has.
 
     What of it is left on a node is not looked at. But where no node has any, a pod that asks for it cannot be placed.
 

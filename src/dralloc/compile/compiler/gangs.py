@@ -1,4 +1,4 @@
-"""Which pods are placed together: those of a PodGroup with a gang policy (KEP-4671), or those with a common label.
+"""Finds gangs: pods of a PodGroup with a gang policy (KEP-4671), or pods with a common label.
 
 A group is admitted when ``minCount`` of its pods have a node, those that run already counted; the others are welcome.
 Of pods with a common label, and of those whose group is not known, all are needed. All pods of a group with a topology
@@ -193,7 +193,9 @@ def _group_of(
         group.spec.scheduling_policy.gang,
         group.spec.scheduling_constraints,
     )
-    near = features.TopologyAwareWorkloadScheduling and constraints.topology
+    topology = ""
+    if features.TopologyAwareWorkloadScheduling and constraints.topology:
+        topology = constraints.topology[0].key
     above = (
         group.spec.parent_composite_pod_group_name
         if features.CompositePodGroup
@@ -204,7 +206,7 @@ def _group_of(
         group,
         "spec.schedulingPolicy.gang.minCount",
         needed=policy.min_count if policy else 1,
-        topology=constraints.topology[0].key if near else "",
+        topology=topology,
         has_policy=policy is not None,
         parent=ClaimKey(group.key.namespace, above) if above else None,
     )
@@ -250,7 +252,7 @@ _DEEPEST: Final = 4
 
 
 class Ancestry:
-    """Which CompositePodGroups are above others, by name."""
+    """The tree of CompositePodGroups, by name."""
 
     def __init__(self, groups: Mapping[ClaimKey, CompositePodGroup]) -> None:
         self._groups = groups
@@ -270,7 +272,7 @@ class Ancestry:
         return ClaimKey(key.namespace, name) if name else None
 
     def defect(self, leaf: str, above: Sequence[ClaimKey]) -> str:
-        """Return what is wrong with the groups above a PodGroup; empty if they are in order.
+        """Return the fault in the groups above a PodGroup; empty if they are in order.
 
         Source: KEP-6012, "Group hierarchy": the scheduler does not look at pods below such groups.
         """
@@ -345,7 +347,7 @@ class GroupTrees:
 
     @property
     def findings(self) -> Iterator[Finding]:
-        """Yield what is wrong with trees."""
+        """Yield the faults of trees of groups."""
         for name, defect in self.defects.items():
             about = self._cluster.pod_groups[ClaimKey.parse(name)]
             rule = f"{defect}: none of its pods is placed"
@@ -400,7 +402,7 @@ class GroupTrees:
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """What it means for a pod to be in a group.
+    """The group of a pod, and what follows for the pod's demand.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What pods take of their nodes beside devices, by name and in nanos, and what devices of their claims take there.
+"""The amounts that pods, and devices of their claims, take of their nodes beside devices, by name and in nanos.
 
 Sources: ``framework/plugins/noderesources/fit.go``, ``nodeports/node_ports.go``, ``interpodaffinity/filtering.go`` of
 ``kubernetes/pkg/scheduler``; KEP-5517 for devices that take something of nodes.
@@ -54,11 +54,11 @@ class NodeAmounts(ABC):
 
     @abstractmethod
     def asked(self, kind: PodKind) -> dict[str, int]:
-        """Return what such a pod takes of its node."""
+        """Return the amounts that such a pod takes of its node."""
 
     @abstractmethod
     def there(self, node: Node) -> dict[str, int]:
-        """Return what there is of it on a node."""
+        """Return the amounts that a node has."""
 
 
 class NodeResources(NodeAmounts):
@@ -197,7 +197,7 @@ class HostExclusion(NodeAmounts):
 
 
 class Footprints:
-    """What devices of a cluster take of nodes for its pods.
+    """The amounts that devices of a cluster take of nodes, for its pods.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ class Footprints:
         return PodUse(self.containers(pod), caps)
 
     def held(self, pod: Pod) -> Mapping[str, int]:
-        """Return what a pod takes of its node for its allocated claims, in nanos."""
+        """Return the amounts that a pod takes of its node for its allocated claims, in nanos."""
         capped = caps_of(pod.spec)
         return {
             name: amount
@@ -242,7 +242,7 @@ class Footprints:
         }
 
     def of_allocated(self, pod: Pod) -> Counter[str]:
-        """Return what the allocated claims of a pod take, by resource and in nanos."""
+        """Return the amounts that the allocated claims of a pod take, by resource and in nanos."""
         amounts: Counter[str] = Counter()
         containers = self.containers(pod)
         for key in self._cluster.pod_claims(pod):
@@ -278,7 +278,7 @@ class Footprints:
         )
 
     def containers(self, pod: Pod) -> Counter[ClaimKey]:
-        """Return how many references of containers there are to each claim."""
+        """Return the number of containers' references to each claim."""
         keys = self._keys(pod)
         used = (
             claim.name

@@ -1,4 +1,4 @@
-"""What binds pods to nodes and to each other beside devices, in the terms of the problem.
+"""The rules that bind pods to nodes and to each other beside devices, in the terms of the problem.
 
 First rules between pods; then these together with what pods take of their nodes
 (`dralloc.compile.compiler.node_amounts`). Pods that are on nodes count as what is used there.
@@ -89,7 +89,7 @@ def _inter_pod_roles(
     ignored: Collection[Ignored],
     by_host: Collection[Term],
 ) -> Mapping[PodKind, tuple[Role, ...]]:
-    """Return what pods to be placed are to rules between pods, by kind.
+    """Return the roles of pods to be placed in rules between pods, by kind.
 
     Parameters
     ----------
@@ -339,7 +339,7 @@ class _Rules:
 
 
 class PodRules:
-    """What the pods of a cluster take of its nodes.
+    """The amounts that pods take of nodes, and the rules between pods.
 
     Parameters
     ----------
@@ -406,7 +406,7 @@ class PodRules:
     def bound_to_others(
         self, pods: Collection[Pod]
     ) -> Mapping[ClaimKey, Collection[Ignored]]:
-        """Return which rules of some pods for other pods are more than an amount of their node, by pod; no others.
+        """Return the rules of some pods about other pods that are more than an amount of their node, by pod.
 
         Anti-affinity by node is such an amount (`dralloc.compile.compiler.node_amounts.HostExclusion`).
         """
@@ -419,7 +419,7 @@ class PodRules:
         return {key: rules for key, rules in said.items() if rules}
 
     def _said(self, kind: PodKind, *, listed: bool) -> set[Ignored]:
-        """Return what binds such pods; their requests do if nodes list what they have."""
+        """Return the rules that bind such pods; their requests are one if nodes list what they have."""
         resources = (
             name
             for name, amount in kind.requests.items()
@@ -432,7 +432,7 @@ class PodRules:
     def _said_of_others(
         self, kind: PodKind, but: Collection[Term] = ()
     ) -> set[Ignored]:
-        """Return what such pods say about other pods, but for some terms of anti-affinity."""
+        """Return the rules of such pods about other pods, but for some terms of anti-affinity."""
         apart = (
             term for term in kind.required_anti_affinity if term not in but
         )
@@ -589,7 +589,7 @@ class PodRules:
     def _beside_devices(
         self, pod: PodInfo, amounts: Mapping[str, int]
     ) -> Mapping[str, int]:
-        """Return what a pod takes of its node itself: extended resources may be claimed as devices (KEP-5004)."""
+        """Return the requests of a pod of its node, without extended resources claimed as devices (KEP-5004)."""
         if self._backed.isdisjoint(map(resource_of, amounts)):
             return amounts
         claims = (

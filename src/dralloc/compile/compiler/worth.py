@@ -1,4 +1,4 @@
-"""What namespaces may still use, and what placing a demand is worth.
+"""Quotas, weights and priorities: the amounts that namespaces may still use, and the weight of each demand.
 
 Strictly by priority, and within a priority by what is to be maximised. A weight is worth more than all weights of lower
 priorities together, so that the largest sum is the lexicographic optimum: what is placed at a higher priority is never
@@ -66,7 +66,7 @@ _IMPLICIT = "requests.deviceclass.resource.kubernetes.io/"
 
 
 class Quotas:
-    """What quotas say of the claims of their namespaces: those that are given come before those that are to be made.
+    """The verdicts of quotas on the claims of their namespaces: claims that exist come before those to be made.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ class Quotas:
                     )
 
     def _usage(self, claim: ResourceClaim) -> Counter[str]:
-        """Return what a claim counts for, by resource name."""
+        """Return the amounts that a claim counts for in quotas, by resource name."""
         usage = Counter({_COUNT: 1})
         for request in claim.spec.devices.requests:
             by_class: Counter[str] = Counter()
@@ -166,7 +166,7 @@ class Quotas:
 
 
 def _exceeded(quota: ResourceQuota, usage: Mapping[str, int]) -> Iterator[str]:
-    """Yield what there is more of in use than the quota allows."""
+    """Yield the resources of which more is in use than the quota allows."""
     limits = quota.spec.hard.items()
     return (
         name
@@ -419,7 +419,7 @@ class Worth:
         return not (self.levels or self.kept_unit)
 
     def bound(self, tiers: Sequence[Tier]) -> int:
-        """Return what no sum of weights can exceed, given the tiers of an answer."""
+        """Return the upper bound of the sum of weights, given the tiers of an answer."""
         pairs = zip(self.levels, tiers, strict=False)
         return (
             sum(
@@ -475,7 +475,7 @@ def worth_of(
     objective: str,
     annotated: Mapping[DemandIndex, int] | None = None,
 ) -> Worth:
-    """Return what the demands of a problem are worth.
+    """Return the weights of the demands of a problem.
 
     Parameters
     ----------
@@ -583,7 +583,7 @@ def _ranked(
     objective: str,
     values: Sequence[int],
 ) -> _Weights:
-    """One more for each distinct priority below."""
+    """Give each demand the rank of its priority as weight: 1 for the lowest, one more for each distinct priority."""
     priorities = sorted({demand.priority for demand in demands})
     ranks = {priority: rank for rank, priority in enumerate(priorities, 1)}
     ranked = {
@@ -602,7 +602,7 @@ def _ranked(
 def _digits(
     values: Mapping[DemandIndex, int], objective: str
 ) -> tuple[dict[DemandIndex, int], list[WeightLevel]]:
-    """Return what demands of one priority are worth: the objective first, then that they are placed at all."""
+    """Return the weights of demands of one priority: the objective first, then that they are placed at all."""
     number = len(values)
     if objective == ObjectiveWord.PODS:
         return dict(values), [WeightLevel(objective, 1, number)]

@@ -1,4 +1,4 @@
-"""What there is to allocate: newest complete pools, devices in search order, what allocated claims leave of them.
+"""The inventory: newest complete pools, devices in search order, and what allocated claims leave of them.
 
 Below, the inventory of a cluster: every node with its pools, every device and counter, and what is in use. First what
 one allocation of a device takes of it.
@@ -102,7 +102,7 @@ def charge_for(
     *,
     shareable: bool,
 ) -> Charge | None:
-    """Return what an allocation of the device takes when a request asks for these amounts.
+    """Return the charge of an allocation of the device to a request for these amounts.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def counters_charged(
     counters: Counters,
     features: Features,
 ) -> Iterator[tuple[CounterIndex, int]]:
-    """Yield what an allocation with that ``consumedCapacity`` charges to counters by request: counter and nanos."""
+    """Yield the counters that an allocation with that ``consumedCapacity`` charges by request, each with its nanos."""
     for index, key in source.requested_counters:
         if key in recorded:
             counter = counters[index]
@@ -321,7 +321,7 @@ _NONE: Mapping[PoolID, str] = {}
 
 @dataclass(frozen=True, repr=False)
 class Inventory(Brief):
-    """What there is to allocate, numbered as the problem numbers it.
+    """The devices, counters, nodes and usage of a cluster, numbered as the problem numbers them.
 
     Parameters
     ----------
@@ -350,7 +350,7 @@ class Inventory(Brief):
         return None if slot is None else self._versions_of(slot)[-1]
 
     def holdings(self, claims: Iterable[ResourceClaim]) -> Iterator[Holding]:
-        """Yield what claims hold of the devices that are published.
+        """Yield the holdings of claims in published devices.
 
         Results with admin access hold nothing (KEP-5018). Those with a share ID hold a share and what it consumes, all
         others the whole device (KEP-5075). What a result recorded for counters that are consumed by request is charged
@@ -383,7 +383,7 @@ class Inventory(Brief):
                 )
 
     def holding(self, claims: Iterable[ResourceClaim]) -> Inventory:
-        """The same with what claims hold of it."""
+        """Return the inventory with the holdings of claims."""
         holdings = tuple(self.holdings(claims))
         counters = left_of_counters(
             self.counters, self.devices, holdings, self._versions_of
@@ -440,7 +440,7 @@ def list_published(
     nodes: NodeSelections,
     features: Features,
 ) -> Inventory:
-    """Everything in some slices of pools, given by index, whether a node can use it or not; nobody holds anything."""
+    """Return everything in some slices of pools, given by index, whether a node can use it or not, without usage."""
     catalog = Catalog(slices, nodes, frozenset(), features)
     for pool, indices in pools.items():
         catalog.offer(

@@ -162,7 +162,7 @@ def set_name(
 
 @dataclass(frozen=True)
 class Skipped:
-    """What is left alone in a pool with the gate off.
+    """The features of a pool that are ignored with their gate off.
 
     ``any``: whether some device declares groups. ``used_sets``: the counter sets on which an allocated one does.
     """
@@ -216,7 +216,7 @@ Pick = Callable[[Sequence[Amount]], Fixed]
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What a list of consumed counters means. Keeps alive what says so.
+    """The meaning of a list of consumed counters. Keeps the list's object alive.
 
     ``fixed`` picks from a group's amounts, ``by_request`` has offsets from the group's first counter.
     """
@@ -258,7 +258,7 @@ class CounterLayout:
         self._lists: dict[int, tuple[object, Sequence[_Known]]] = {}
 
     def known(self, consumptions: Sequence[DeviceCounterConsumption]) -> _Known:
-        """Return what a device with these consumptions takes."""
+        """Return the amounts that a device with these consumptions takes."""
         consumption = self._known.get(id(consumptions))
         if consumption is None:
             consumption = self._known[id(consumptions)] = self._read(
@@ -269,7 +269,7 @@ class CounterLayout:
     def known_lists(
         self, consumers: Sequence[Sequence[DeviceCounterConsumption]]
     ) -> Sequence[_Known]:
-        """Return what several devices take; the same list of them is read once."""
+        """Return the amounts that several devices take; the same list of devices is read once."""
         entry = self._lists.get(id(consumers))
         if entry is None:
             entry = self._lists[id(consumers)] = (
@@ -330,7 +330,7 @@ class CounterGroup:
     def taken(
         self, consumers: Sequence[Sequence[DeviceCounterConsumption]]
     ) -> tuple[list[Fixed], Iterable[ByRequest]]:
-        """Return what devices take, given what each of them says that it consumes: two columns.
+        """Return the amounts that devices take, as two columns, given the consumptions of each.
 
         The first has the index of each counter that a device always consumes, with nanos (KEP-4815). Counters of which
         it takes none never stand in its way: they are left out, all but one if there are no others. The second has the
@@ -376,7 +376,7 @@ _counter_id: Callable[[Iterable[str]], CounterID] = partial(
 
 @record
 class PublishedDevice:
-    """Where a device was published.
+    """The place where a device was published.
 
     ``requested_counters``: index of each counter that is consumed by request, with the key of the capacity request that
     says how much (KEP-5941).
@@ -580,7 +580,7 @@ PARTS: Final = ("profile", "partitionProfile", "partitionType")
 def product_name(
     device: ApiDevice, driver: str, names: Sequence[str] = ()
 ) -> str:
-    """Return what a device is called.
+    """Return the product name of a device.
 
     Parameters
     ----------

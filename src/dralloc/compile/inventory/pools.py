@@ -1,4 +1,4 @@
-"""Which slices matter to which node, which of a pool count, and whether the pool can be used.
+"""Pools: the slices that each node sees of a pool, the generation that counts, and whether the pool can be used.
 
 Source: upstream's ``GatherPools`` and ``buildPool``; KEP-4381 "Resource pools" and KEP-4815 "Resource pool validation".
 """
@@ -203,7 +203,7 @@ class ColumnReader:
 
 
 def _once(results: dict[int, R], source: T, read: Callable[[T], R]) -> R:
-    """Return what is read of an object, which is read once."""
+    """Read a value of an object, or return it if it was read before."""
     if id(source) not in results:
         results[id(source)] = read(source)
     return results[id(source)]
@@ -221,7 +221,7 @@ def _capacities(
 def _footprints(
     resources: Mapping[str, NodeAllocatableResource],
 ) -> tuple[NodeFootprint, ...]:
-    """Return what a device takes of each resource of the node where it is used (KEP-5517)."""
+    """Return the amounts that a device takes of the node where it is used, by resource (KEP-5517)."""
     return tuple(
         _footprint(name, resource) for name, resource in resources.items()
     )
@@ -286,7 +286,7 @@ class PoolViews:
     def view(
         self, pool: Sequence[int], relevant: Sequence[int]
     ) -> PoolView | None:
-        """Return what one node sees of a pool.
+        """Return the view that one node has of a pool.
 
         Parameters
         ----------
@@ -348,7 +348,7 @@ class PoolViews:
         )
 
     def _said(self, indices: Sequence[int]) -> Hashable:
-        """Return what slices publish, beside what is special to lists of one template."""
+        """Return the contents of slices as a key, beside what is special to lists of one template."""
         return tuple(
             [
                 (

@@ -1,4 +1,4 @@
-"""What allocated claims hold, and where the newest slices contradict it.
+"""Usage: the holdings of allocated claims, and where the newest slices contradict them.
 
 Usage is always derived from ``status.allocation``, never guessed.
 """
@@ -45,7 +45,7 @@ __all__ = [
 def held_results(
     claims: Iterable[ResourceClaim],
 ) -> Iterator[tuple[ResourceClaim, DeviceRequestAllocationResult]]:
-    """Return what allocated claims hold, each with its claim: everything but what they have by admin access."""
+    """Return the allocation results of claims, each with its claim, without admin access."""
     return (
         (claim, result)
         for claim in claims
@@ -152,7 +152,7 @@ def find_drift(
 
 @dataclass
 class _Published:
-    """What slices publish of the devices that are held, now and in earlier generations, and of their pools."""
+    """The published facts about held devices, now and in earlier generations, and about their pools."""
 
     newest: dict[PoolID, int] = field(default_factory=dict)
     devices: dict[DeviceID, ApiDevice] = field(default_factory=dict)
@@ -220,7 +220,7 @@ def _contradictions(
     consumed: dict[tuple[DeviceID, str], int],
     features: Features,
 ) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with one result: pairs of field and rule. Sums up in ``consumed`` what shares consume."""
+    """Yield the faults of one result: pairs of field and rule. Adds shares' consumption up in ``consumed``."""
     id_ = result.device_id
     device = published.devices.get(id_)
     if id_.pool_id not in published.newest:

@@ -1,4 +1,4 @@
-"""Which device may serve which request."""
+"""Matching: decides which device may serve which request."""
 
 from __future__ import annotations
 

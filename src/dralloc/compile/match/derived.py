@@ -1,4 +1,4 @@
-"""What tells devices apart: keys of those that are equivalent, and attributes that requests derive (KEP-6080)."""
+"""Keys of equivalent devices, and the attributes that requests derive (KEP-6080)."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def derived_name(expression: str) -> str:
 
 
 class DerivedAttributes:
-    """What expressions give for devices: evaluated once for all devices that the expression cannot tell apart.
+    """The values of expressions on devices, evaluated once for all devices that the expression cannot tell apart.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ class DerivedAttributes:
         return bool(self._keys)
 
     def failures(self, driver: str, device: Device) -> Mapping[str, str]:
-        """Return how expressions fail on a device, by expression."""
+        """Return the errors of expressions on a device, by expression."""
         failures = {}
         for expression in self._keys:
             value = self._value(expression, driver, device)
@@ -222,7 +222,7 @@ class DerivedAttributes:
 
 
 def in_words(failure: CelCompileError | CelRuntimeError) -> str:
-    """Return how an expression fails, with upstream's advice."""
+    """Return the error of an expression in words, with upstream's advice."""
     if isinstance(failure, CelRuntimeError):
         return f"CEL runtime error: {explain(failure)}"
     return f"CEL compile error: {failure}"

@@ -1,4 +1,4 @@
-"""What may be meant by words of expressions that nothing has: functions, attributes, capacities and their values."""
+"""Suggestions for names in expressions that do not exist: functions, attributes, capacities and their values."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _SHOWN: Final = 6
 
 
 def compile_slip(message: str) -> str:
-    """Return what to add to what the compiler says of a function or field that is not there."""
+    """Return a hint to add to the compiler's error about a function or field that does not exist."""
     if match := _UNKNOWN.search(message):
         return did_you_mean(match[1], (*FUNCTION_NAMES, *_MACROS))
     if match := _FIELD.search(message):
@@ -62,7 +62,7 @@ def compile_slip(message: str) -> str:
 def key_slip(
     message: str, expression: str, devices: Iterable[Published]
 ) -> str:
-    """Return what to add to a selector's failure on devices that lack what it looks up."""
+    """Return a hint to add to a selector's failure on devices that lack the key that it looks up."""
     match = _KEY.search(message)
     if match is None:
         return ""
@@ -89,7 +89,7 @@ def _domain_slip(domain: str, known: Collection[str]) -> str:
 
 
 def value_slips(expression: str, devices: Iterable[Published]) -> str:
-    """Return which values there are of the attributes that an expression compares with texts which none of them is."""
+    """Return the values that exist, for attributes that an expression compares with texts that none of them has."""
     published = [device for _, device in devices]
     hints = (
         _value_slip(match[1] or match[2], match[3], published)
@@ -117,7 +117,7 @@ def _values(name: str, devices: Iterable[Device]) -> Iterator[str]:
 
 
 def capacity_slips(names: Iterable[str], devices: Iterable[Published]) -> str:
-    """Return which capacities may be meant by names that no device has."""
+    """Return the capacities that may be meant by names that no device has."""
     known = {name for _, device in devices for name in device.capacity}
     hints = (
         f'; none has "{name}"{capacity_slip(name, known)}'
@@ -128,7 +128,7 @@ def capacity_slips(names: Iterable[str], devices: Iterable[Published]) -> str:
 
 
 def capacity_slip(name: str, known: Collection[str]) -> str:
-    """Return what may be meant; a name with the driver's domain is another one than the name alone."""
+    """Return the capacity that may be meant; a name with the driver's domain differs from the name alone."""
     local = name.rpartition("/")[2]
     for candidate in known:
         if candidate.rpartition("/")[2] == local:

@@ -142,7 +142,7 @@ Amounts = tuple[tuple[str, Quantity], ...]
 
 @record
 class Criteria:
-    """What an alternative demands of a device.
+    """The criteria of an alternative that a device has to meet.
 
     ``claim`` only appears in messages. ``device_class`` is None where the class does not exist. ``derived``: the
     expressions that have to give an attribute once the selectors accept the device (KEP-6080), by its name.
@@ -339,7 +339,7 @@ class MatchTable(Brief):
 
     @cached_property
     def device_keys(self) -> DeviceKeys:
-        """Return what the alternatives can tell apart."""
+        """Return the keys of devices: equal for devices that no alternative can tell apart."""
         expressions: dict[str, None] = {}
         for criteria in self.criteria:
             expressions.update(dict.fromkeys(criteria.selectors))
@@ -447,7 +447,7 @@ class MatchTable(Brief):
     def charge(
         self, alternative: AlternativeIndex, device: DeviceIndex
     ) -> Charge | None:
-        """Return what an allocation takes; None if the device cannot give what the alternative asks for."""
+        """Return the charge of an allocation; None if the device lacks an amount that the alternative asks for."""
         charges = self._charged[alternative]
         key = self.device_key(device)
         if key not in charges:

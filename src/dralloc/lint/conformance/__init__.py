@@ -363,7 +363,7 @@ def run_scheduler(run: Json) -> CaseOutcome:
 def _broken_rules(
     run: Json, compiled: CompiledCluster, profiles: Sequence[Profile]
 ) -> str:
-    """What the checker of objects finds wrong with the recorded bindings; empty if nothing is."""
+    """Return the violations that the checker of objects finds in the recorded bindings; empty if there are none."""
     bindings = [
         (ClaimKey.parse(recorded["pod"]), recorded["node"])
         for recorded in run["attempts"]
@@ -389,7 +389,7 @@ def _orders(nodes: Numbered[NodeIndex, Node]) -> Iterator[Sequence[NodeIndex]]:
 
 
 class _Replay:
-    """One pass over the attempts. ``difference`` is the first one, ``agreed`` the number of attempts before it."""
+    """A pass over the attempts. ``difference`` is the first one, ``agreed`` the number of attempts before it."""
 
     def __init__(
         self,

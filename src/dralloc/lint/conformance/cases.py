@@ -544,9 +544,8 @@ def _table_difference(case: AllocationCase, actual: Json) -> str:
     )
     # The tables have one fixed ID for all shares: only whether there is one is compared.
     for answer in (expected, answered):
-        answer["result"] = answer["result"] and [
-            _without_share_names(allocation) for allocation in answer["result"]
-        ]
+        if answer["result"]:
+            answer["result"] = list(map(_without_share_names, answer["result"]))
     if (
         expected["result"] is None
         or answered["result"] is None

@@ -1,4 +1,4 @@
-"""What rules ask of single fields: forms of names, and checks of one shape such as a limit or differing items."""
+"""Checks of single fields: forms of names, and rules of one shape such as a limit or differing items."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ Judge = Callable[[str], str]
 
 
 def size_of(text: str) -> int:
-    """Return how many bytes a text has on the wire."""
+    """Return the number of bytes that a text has on the wire."""
     return len(text.encode(errors="surrogatepass"))
 
 
@@ -81,7 +81,7 @@ def _remembered(judge: Judge) -> Judge:
 
 
 def length(text: str, limit: float) -> str:
-    """Return what is wrong with a text of more than so many bytes; empty if it has fewer."""
+    """Return the fault of a text of more than so many bytes; empty if it has fewer."""
     size = size_of(text)
     return (
         f"is {size} bytes long, at most {limit} are allowed"

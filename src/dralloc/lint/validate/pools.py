@@ -533,7 +533,7 @@ class Candidates:
         ]
 
     def most_on_a_node(self, offers: list[Offer]) -> int:
-        """Return how many of the devices one node reaches at most."""
+        """Return the largest number of the devices that one node reaches."""
         counts = [0] * self._node_count
         for offer in offers:
             device_nodes = self._table.inventory.devices[offer.number].nodes

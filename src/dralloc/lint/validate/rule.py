@@ -63,7 +63,7 @@ T = TypeVar("T")
 
 
 class Issue(NamedTuple):
-    """One place where a rule does not hold."""
+    """A place where a rule does not hold."""
 
     path: str
     message: str
@@ -90,7 +90,7 @@ class ValidationContext:
         return {}
 
     def view(self, make: Callable[[ValidationContext], T]) -> T:
-        """Return what a function makes of this context; it is called once."""
+        """Return the result of a function of this context; the function is called once."""
         if make not in self._views:
             self._views[make] = make(self)
         view: T = self._views[make]

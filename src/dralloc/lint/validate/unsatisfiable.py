@@ -198,7 +198,7 @@ class _Choice(NamedTuple):
 def _find_alternatives(
     context: ValidationContext,
 ) -> list[tuple[DeviceClaim, str, list[list[RequestAlternative]]]]:
-    """Return what every claim and template without allocation asks for, by request and alternative."""
+    """Return the alternatives of every claim and template without allocation, by request."""
 
     def found(
         owner: ApiObject, path: str, spec: DeviceClaim
@@ -500,7 +500,7 @@ def _offers_by_pool(
 
 
 def _accepting(context: ValidationContext) -> dict[Offer, list[str]]:
-    """Return what accepts each device: requests, or classes if nothing is requested."""
+    """Return the requests that accept each device, or the classes if nothing is requested."""
     by_device: dict[Offer, list[str]] = defaultdict(list)
     requested = [
         alternative

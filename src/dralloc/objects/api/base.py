@@ -1,4 +1,4 @@
-"""What all models of the API share: how they are configured, quantities, metadata, identity and the way to the wire."""
+"""The base of all models of the API: their configuration, quantities, metadata, identity and the way to the wire."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final, TypeVar

@@ -1,4 +1,4 @@
-"""What redaction makes of each text of the API: the rule of a field stands in its type.
+"""Redaction of each text of the API: the rule of a field stands in its type.
 
 Numbers, truth values, quantities and literals say nothing about who owns a cluster and stay. Text stays only where
 its type says so, ``Annotated[StrictStr, Public.DRIVER]``: a field without such a mark is dropped, like one that is not

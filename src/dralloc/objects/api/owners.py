@@ -109,7 +109,7 @@ class PodOwner(PartialObject, namespaced=True):
     ended: StrictBool = False
 
     def pods_on(self, nodes: int) -> int:
-        """Return how many pods there are at most in a cluster of so many nodes."""
+        """Return the largest number of pods in a cluster of so many nodes."""
         return sum(pod_set.count for pod_set in self.sets) * (
             nodes if self.form.everywhere else 1
         )
@@ -201,14 +201,14 @@ def _mpi_replicas(part: _Part) -> range:
 
 
 def _at_a_time(job: _Part) -> range:
-    """Return how many pods of a Job run at the same time."""
+    """Return the number of pods of a Job that run at the same time."""
     # More completions than parallel pods come later, when others have ended.
     parallelism = job.number("parallelism", 1)
     return range(min(parallelism, job.number("completions", parallelism)))
 
 
 def _within_bounds(group: _Part) -> range:
-    """Return how many replicas of a group of workers of Ray there are."""
+    """Return the number of replicas of a group of workers of Ray."""
     # The controller keeps replicas within the bounds, whatever the field says.
     low, high = (
         group.number("minReplicas", 0),
@@ -514,7 +514,7 @@ def _belongs_on(daemon: PodSpec, node: Node) -> bool:
 
 
 def _pinned(daemon: PodSpec, node: Node) -> PodSpec:
-    """Return what a DaemonSet makes of its template for a node."""
+    """Return the pod template that a DaemonSet has for a node."""
     by_name = NodeSelectorRequirement(
         key="metadata.name", operator="In", values=(node.name,)
     )

@@ -267,7 +267,7 @@ def _is_map(field: str | int | None, step: str) -> bool:
 
 
 def rule(error: ErrorDetails) -> str:
-    """Return what is wrong, without the place."""
+    """Return the violated rule, without the place."""
     kind, value = error["type"], error["input"]
     if kind == "literal_error":
         return f"{_shown(value)} is not one of {error['ctx']['expected'].replace(' or ', ', ')}"
@@ -752,7 +752,7 @@ def _without_nulls(body: Json, model: type[ApiObject] | None = None) -> Json:
 
 
 def _validated_part(_: object) -> str:
-    """Return what stands for a part that was read before, and has no fields that are null."""
+    """Return the result for a part that was read before, and has no fields that are null."""
     return ""
 
 

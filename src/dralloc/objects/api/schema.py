@@ -1,4 +1,4 @@
-"""Where in an object which text is, as the models of the API say it; and what an unknown field may be meant for.
+"""The paths of texts in objects, as the models of the API have them, and hints for unknown fields.
 
 What a model does not know, and what is of another type than the model says, is left out. Objects of which controllers
 make pods have models of another form than their own, so that their kinds say what is where.
@@ -370,7 +370,7 @@ _MOVED: Final[Mapping[tuple[str, str], str]] = {
 def name_hint(
     model: type[ApiObject], location: Sequence[str | int], body: Any
 ) -> str:
-    """Return what to add to "unknown field": where v1 has it, or what it may be meant for.
+    """Return a hint to add to "unknown field": its place in v1, or the field that it may be meant for.
 
     Parameters
     ----------
@@ -393,7 +393,7 @@ def name_hint(
 
 
 def form_hint(location: Sequence[str | int], value: object) -> str:
-    """Return what to add where a value has another type than v1 asks for."""
+    """Return a hint to add where a value has another type than v1 asks for."""
     in_capacity = len(location) > 1 and location[-2] == "capacity"
     if in_capacity and isinstance(value, str | int):
         return (

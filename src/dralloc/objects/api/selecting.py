@@ -1,4 +1,4 @@
-"""Who may use a node or a device: what node selectors select, and which taints are tolerated."""
+"""Rules about who may use a node or a device: node selectors, taints and tolerations."""
 
 from __future__ import annotations
 

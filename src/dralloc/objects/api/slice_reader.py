@@ -130,7 +130,7 @@ class DeviceTemplate:
 
 
 def common(devices: Sequence[Device]) -> object:
-    """Return what a list of devices has in common with others: its template, or the list itself, as objects."""
+    """Return the common part of a list of devices, as objects: its template, or the list itself."""
     return devices.template if isinstance(devices, TemplateDevices) else devices
 
 
@@ -246,7 +246,7 @@ class SliceReader:
     def template(
         self, key: str, raw: Any, blanks: Sequence[str]
     ) -> Callable[[Sequence[str]], tuple[Any, ...]] | None:
-        """Return what makes one of the `LISTS` of the texts that take the place of blanks; None for an unusual one."""
+        """Return the function that makes a list of the texts in the place of blanks; None for an unusual list."""
         try:
             items = self._items(key, raw)
             if key == "devices":

@@ -1,4 +1,4 @@
-"""What is offered: device classes, and slices with devices, their attributes, capacities, counters and taints."""
+"""The supply: device classes, and slices with devices, their attributes, capacities, counters and taints."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

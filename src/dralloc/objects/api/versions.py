@@ -139,7 +139,7 @@ def _nested_request(raw: Json) -> Json:
 
 
 def misplaced(kind: str, raw: Json) -> list[tuple[Path, list[str]]]:
-    """Return which requests of an object that calls itself v1 have the form of v1beta1, with the fields that tell."""
+    """Return the requests of a v1 object that have the form of v1beta1, with the fields that show it."""
     if kind not in CLAIM_SPECS:
         return []
     steps = (*CLAIM_SPECS[kind].split("."), "devices", "requests")
@@ -346,7 +346,7 @@ CONVERSIONS: Final[Mapping[str, Callable[[str, Json], Json]]] = {
 
 
 def written_path(raw: Json, path: Path) -> Path:
-    """Return where in the object as it was written lies what v1 has under `path`."""
+    """Return the place, in the object as it was written, of what v1 has under `path`."""
     written: list[str | int] = []
     part: Any = raw
     for step in path:

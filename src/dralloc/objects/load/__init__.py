@@ -238,7 +238,7 @@ class Reading(Brief):
 
 @dataclass
 class Loading:
-    """One call of the room: what was read so far, and what is wrong with it."""
+    """A reading of some sources: the objects read so far, and the faults in them."""
 
     reader: ObjectReader
     limits: Limits
@@ -266,7 +266,7 @@ class Loading:
         return cluster
 
     def reading(self) -> Reading:
-        """Return what can be used put together, and what is wrong with the rest."""
+        """Return the usable objects put together, and the faults of the rest."""
         unreadable = [
             finding
             for finding in self.reader.errors

@@ -203,7 +203,7 @@ def json_documents(data: bytes) -> tuple[list[Any], str | None]:
 
 
 def _first_at(text: str, position: int) -> int:
-    """Return where the next value starts."""
+    """Return the position where the next value starts."""
     space = _SPACE.match(text, position)
     return space.end() if space else position
 

@@ -1,4 +1,4 @@
-"""Where in a text the fields lie that findings are about: looked up when there is a finding, and never before.
+"""Positions of fields in a text, for findings: looked up when there is a finding, and never before.
 
 Loading keeps of each object the text, the document and the item of a list that it was read from (`ObjectSource`), which
 costs next to nothing. Only what has a finding is read once more, for the lines and columns of its fields (`located`).
@@ -72,7 +72,7 @@ class SourceText:
 
 
 class ObjectSource(str):
-    """Where an object was read, in words; beside them, what finds the object in its text again.
+    """The source of an object, in words, and the data by which its position in the text is found again.
 
     It is a plain text wherever it is copied to another process.
     """
@@ -189,7 +189,7 @@ class _Outline:
 
 
 def _places(data: bytes, *, is_json: bool) -> Mapping[_Path, Position]:
-    """Return where the parts of a text begin, up to the first that cannot be read."""
+    """Return the positions of the parts of a text, up to the first that cannot be read."""
     outline = _Outline()
     take = _take_json if is_json else _take_yaml
     # What cannot be read has a finding of its own, which says where.
@@ -285,7 +285,7 @@ class _LongText:
         return line
 
     def _starts(self, document: int, is_item: bool) -> list[int]:
-        """Return where objects begin: the items of a document that is a list, or the document; and an end."""
+        """Return the positions of objects: of the items of a list, or of the document; and an end."""
         if starts_like_json(self.data):
             return self._json_items if is_item else []
         if document >= len(self._documents):
@@ -303,7 +303,7 @@ class _LongText:
 
     @cached_property
     def _documents(self) -> list[int]:
-        """Where the documents of a text in YAML begin, and its end."""
+        """The positions of the documents of a YAML text, and its end."""
         starts = [cut.end() for cut in _DOCUMENT.finditer(self.data)]
         first = starts[0] if starts else len(self.data)
         begins_at_once = _CONTENT.search(self.data[: max(first - 3, 0)])
@@ -311,7 +311,7 @@ class _LongText:
 
     @cached_property
     def _json_items(self) -> list[int]:
-        """Where the items of a list in JSON begin, if all start alike; and its end."""
+        """The positions of the items of a JSON list, if all start alike; and its end."""
         opening = _JSON_ITEMS.search(self.data)
         if opening is None:
             return []
@@ -328,7 +328,7 @@ class _LongText:
 
 
 def _yaml_items(data: bytes, start: int, end: int) -> list[int]:
-    """Return where the items of a list in YAML begin, and its end."""
+    """Return the positions of the items of a YAML list, and its end."""
     opening = _YAML_ITEMS.search(data, start, end)
     if opening is None:
         return []
@@ -380,7 +380,7 @@ def located(findings: Iterable[Finding]) -> list[Finding]:
 def _lookup(
     text: SourceText,
 ) -> Callable[[ObjectSource], Mapping[_Path, Position]]:
-    """Return what knows where the parts of the object at a source begin."""
+    """Return the lookup of positions of the parts of the object at a source."""
     data = text.content()
     if len(data) > _KEPT:
         return _LongText(data).places
@@ -393,7 +393,7 @@ def _lookup(
 def _place(
     places: Mapping[_Path, Position], source: ObjectSource, finding: Finding
 ) -> Position | None:
-    """Return where the field is, or the innermost part around it that is there."""
+    """Return the position of the field, or of the innermost part around it that is there."""
     path: _Path = (source.document.number, *_steps_to(source))
     position = places.get(path)
     for step in _STEP.finditer(finding.path):

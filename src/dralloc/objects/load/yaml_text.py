@@ -265,7 +265,7 @@ _SHOWN: Final = 20
 
 
 def _value_of(event: yaml.ScalarEvent) -> Scalar:
-    """Return what a scalar stands for.
+    """Return the value of a scalar.
 
     Raises
     ------
@@ -305,7 +305,7 @@ def _refused_tag(event: Any) -> TextError:
 
 
 def _plain(text: str) -> Callable[[str], Scalar]:
-    """Return what makes the value of a scalar that has neither quotes nor tag."""
+    """Return the function for the value of a scalar that has neither quotes nor tag."""
     for pattern, make in _PLAIN.get(text[:1], ()):
         if pattern.fullmatch(text):
             return make

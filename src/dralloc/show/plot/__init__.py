@@ -355,7 +355,7 @@ def utilisation(
 
 
 def _told(row: Sequence[Utilisation], comparison: Comparison) -> str:
-    """Return what is in use of something under each of the answers."""
+    """Return the part of a resource that is in use under each of the answers, in words."""
     shares = (
         f"{percent(answer_row.share)} {under(answer)}"
         for answer, answer_row in zip(comparison.answers, row, strict=True)

@@ -1,4 +1,4 @@
-"""What all pictures share: colours that mean the same everywhere, axes, texts that fit, and the way into a page."""
+"""The common parts of all pictures: colours with one meaning everywhere, axes, texts that fit, the way into a page."""
 
 from __future__ import annotations
 

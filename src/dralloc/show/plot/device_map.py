@@ -1,4 +1,4 @@
-"""What lies where: nodes as rows, devices as boxes, partitions and shares in them drawn to scale.
+"""The device map: nodes as rows, devices as boxes, with partitions and shares in them drawn to scale.
 
 First the layout, in points from the upper left corner, then the drawing, then the picture as users ask for it.
 """

@@ -1,4 +1,4 @@
-"""What the optimum gains: demands by who places them, and the alternatives that requests get in each mode."""
+"""The gain of the optimum: demands by who places them, and the alternatives that requests get in each mode."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class _Gain:
     counts: Counter[_Missing]
 
     def told(self, segments: Sequence[_Segment]) -> str:
-        """Return how many there are of each part of its bar, in words."""
+        """Return the size of each part of its bar, in words."""
         counts = ((self.counts[part.missing], part.words) for part in segments)
         return f"{self.wants}: " + ", ".join(
             f"{count} {words}" for count, words in counts if count
@@ -265,7 +265,7 @@ def _gains(comparison: Comparison, profiles: RequestProfiles) -> list[_Gain]:
 def _wants(
     demand: Demand, profiles: RequestProfiles
 ) -> tuple[str, RequestProfile]:
-    """Return what a demand wants in words, and the request profile that stands for it."""
+    """Return a demand's request in words, and the request profile that stands for it."""
     alternatives = [
         (request, _profiles(claim.key, request, profiles))
         for claim in demand.claims

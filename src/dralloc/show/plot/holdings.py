@@ -1,4 +1,4 @@
-"""What a device map shows: profiles of requests, physical devices, who holds what of them, and where in them."""
+"""The contents of a device map: profiles of requests, physical devices, their holders, and the places they hold."""
 
 from __future__ import annotations
 
@@ -313,7 +313,7 @@ def _partitioned(
 
 @dataclass(frozen=True, slots=True)
 class HeldDevice:
-    """One device, or a share of it, in the hands of a claim.
+    """A device, or a share of it, that a claim holds.
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ class DomainMemory:
         self._fitting: dict[tuple[EqualDemands, int, str], tuple[int, int]] = {}
 
     def equal(self, members: Sequence[Demand]) -> EqualDemands | None:
-        """Return what a gang's members are, if they are equal and have only the rule to do with each other."""
+        """Return the common class of a gang's members, if they are equal and only the gang's rule links them."""
         if not self._is_local:
             return None
         kinds = {
@@ -101,7 +101,7 @@ class DomainMemory:
         domain: str,
         placements: Sequence[Placement],
     ) -> int | None:
-        """Return how many of them fit in a domain; None if that is not known for these placements."""
+        """Return the number of them that fit in a domain; None if it is not known for these placements."""
         fitting, placed = self._fitting.get(
             (equal, id(domains), domain), (0, -1)
         )
@@ -124,7 +124,7 @@ class DomainMemory:
     def _placed_in(
         self, domains: Domains, domain: str, placements: Sequence[Placement]
     ) -> int:
-        """Return how many placements there are in a domain; only new ones are counted."""
+        """Return the number of placements in a domain; only new ones are counted."""
         tally, nodes = self._placed[id(domains)], self._problem.nodes
         seen = self._seen[id(domains)]
         if seen < len(placements):
@@ -150,7 +150,7 @@ class DomainMemory:
 
 
 class QuickRun(PlainRun):
-    """One pass over the demands: nodes that are known to be too little are passed over."""
+    """A pass over the demands that passes over nodes which are known to have too little."""
 
     def __init__(self, problem: Problem, dead_ends: int = DEAD_ENDS) -> None:
         super().__init__(problem)
@@ -308,7 +308,7 @@ class QuickRun(PlainRun):
     def _found_at(
         self, claims: Sequence[Claim], prospects: Prospects, node: NodeIndex
     ) -> Found | None:
-        """Return what the claims get on a node; if that is nothing for want of devices, this is known from then on."""
+        """Return the grants of claims on a node; if there are none for want of devices, this is remembered."""
         claim_class = prospects.claim_class
         has_amounts = not self._has_node_claims or self._has_amounts(
             claims, node
@@ -349,7 +349,7 @@ class QuickRun(PlainRun):
     def _candidates_at(
         self, claim_class: ClaimClass, claims: Sequence[Claim], node: NodeIndex
     ) -> NodeCandidates:
-        """Return what the node offers; kept for the next demand of the class, most often on the same node."""
+        """Return the candidates of the node; kept for the next demand of the class, most often on the same node."""
         kind = claim_class, len(claims)
         candidates = self._candidates_of.get(kind)
         if candidates is None or candidates.node != node:
@@ -607,7 +607,7 @@ def _is_whole(
 def _together(
     problem: Problem, order: Iterable[DemandIndex]
 ) -> list[list[DemandIndex]]:
-    """Return who is placed together, by the first of them."""
+    """Return the demands that are placed together, by the first of them."""
     members_of: dict[object, list[DemandIndex]] = {}
     for number in order:
         gang = problem.demands[number].placed_with or number

@@ -272,7 +272,7 @@ class CandidateIndex:
         )
 
     def size(self, node: NodeIndex) -> int:
-        """Return how many devices the node has."""
+        """Return the number of devices of the node."""
         return len(self._on(node))
 
     def serves(
@@ -312,7 +312,7 @@ class CandidateIndex:
     def count(
         self, pool: NodePool, alternative: Alternative
     ) -> tuple[int, int]:
-        """Return how many devices of a pool may serve the alternative or fail, and how many fail."""
+        """Return the number of devices of a pool that may serve the alternative or fail, and the number that fail."""
         serving, failing = self._positions_in(pool, alternative)
         return len(serving), len(failing)
 

@@ -119,7 +119,7 @@ class FreeAmounts:
             self.refresh(node_with_limits)
 
     def wanted(self, claim: Claim) -> WantedAmounts:
-        """Return what a synthetic claim takes."""
+        """Return the amounts that a synthetic claim takes."""
         [alternative] = claim.alternatives()
         key = self._problem.eligibility.request_key(alternative.index)
         if key not in self._wanted:
@@ -131,7 +131,7 @@ class FreeAmounts:
         return self._wanted[key]
 
     def asked(self, claim: Claim) -> dict[str, float]:
-        """Return what a synthetic claim takes of each resource, at least."""
+        """Return the least amount of each resource that a synthetic claim takes."""
         [alternative] = claim.alternatives()
         amounts: dict[str, int] = {}
         for device in self._representatives:
@@ -153,7 +153,7 @@ class FreeAmounts:
 
     @cached_property
     def _representatives(self) -> Sequence[DeviceIndex]:
-        """One of the devices that stand for nodes for each key: the others are charged the same."""
+        """Return one device that stands for a node for each key: the others are charged the same."""
         key = self._problem.eligibility.device_key
         by_key = {key(device): device for device in self._devices.values()}
         return list(by_key.values())
@@ -202,7 +202,7 @@ class FreeDevices:
         self._bounds: dict[Hashable, DeviceBound] = {}
 
     def bound(self, alternative: Alternative) -> DeviceBound:
-        """Return what an alternative that asks for a number of devices can get of each node."""
+        """Return the number of devices of each node that an alternative which asks for a number of them can get."""
         key = (
             self._problem.eligibility.request_key(alternative.index),
             alternative.admin,
@@ -225,7 +225,7 @@ class FreeDevices:
             bound.obtainable[nodes] = bound.offered[nodes]
 
     def count(self, alternative: Alternative, listed: CandidateList) -> int:
-        """Return how many of the devices listed for an alternative can be had now, each by itself."""
+        """Return the number of devices listed for an alternative that can be had now, each by itself."""
         devices, eligibility = self._problem.devices, self._problem.eligibility
         admin = alternative.admin
         count = 0
@@ -390,7 +390,7 @@ class KnownFailures:
         self._journal: list[tuple[int, Any, Any, Any]] | None = None
 
     def of(self, claim_class: ClaimClass) -> Prospects:
-        """Return what is known for a class."""
+        """Return the known failures of a class."""
         prospects = self._prospects.get(claim_class)
         if prospects is None:
             hopeful = np.ones(len(self._problem.nodes), np.bool_)
@@ -618,7 +618,7 @@ class KnownFailures:
         self._journal = []
 
     def end(self) -> None:
-        """What was learnt stays."""
+        """End the journal: the failures that were learnt stay known."""
         self._journal = None
 
     def take_back(self, placed: int) -> None:
@@ -637,5 +637,5 @@ class KnownFailures:
 
 
 def _node_claims(claims: Sequence[Claim]) -> int:
-    """Return how many claims come before those for devices: one if the demand takes something of its node, too."""
+    """Return the number of claims before those for devices: 1 if the demand takes something of its node, too."""
     return int(bool(claims) and claims[0].is_synthetic)

@@ -113,7 +113,7 @@ class NodeFootprints:
     def _footprint(
         self, alternative: Alternative, device: DeviceIndex
     ) -> Amounts | None:
-        """Return what a device takes; None if the alternative cannot have it."""
+        """Return the amounts that a device takes of its node; None if the alternative cannot have it."""
         eligibility = self._problem.eligibility
         if eligibility.selects(alternative.index, device) is not True:
             return None
@@ -188,7 +188,7 @@ PlaceAll = Callable[[Sequence[DemandIndex]], None]
 
 
 class PlainRun:
-    """One pass over the demands, without memory of what was tried."""
+    """A pass over the demands, without memory of what was tried."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = before_footprints(problem)
@@ -490,7 +490,7 @@ class PlainRun:
     def _checked(
         self, claims: Sequence[Claim], grants: Found | None
     ) -> Found | None:
-        """Return what a search has found, if nodes have what the devices take of them."""
+        """Return the result of a search, if nodes have the amounts that its devices take of them."""
         fits = False
         try:
             fits = grants is not None and self._footprints.fit(claims, grants)

@@ -51,7 +51,7 @@ Costs = Mapping[CounterIndex, int]
 
 @dataclass(frozen=True, slots=True)
 class ResidualRequest:
-    """One request that is still to be served, as a whole or in part.
+    """A request that is still to be served, as a whole or in part.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class ResidualRequest:
         )
 
     def capacity_of(self, device: DeviceIndex, name: str) -> int:
-        """Return how much of a capacity of the device it takes at least."""
+        """Return the least amount of a capacity of the device that it takes."""
         return min(
             dict(charge.capacity).get(name, 0) for charge in self.offers[device]
         )
@@ -91,7 +91,7 @@ class ResidualRequest:
     def counters_of(
         self, problem: Problem, device: DeviceIndex, *, opening: bool
     ) -> Costs:
-        """Return how much it takes of each counter at least, with or without what the device consumes by itself."""
+        """Return the least amount of each counter that it takes, with or without the device's own consumption."""
         costs = dict(problem.devices[device].consumes) if opening else {}
         by_request = [dict(charge.counters) for charge in self.offers[device]]
         for index in by_request[0]:
@@ -106,7 +106,7 @@ Residual = Sequence[ResidualRequest]
 
 
 def fitting(amounts: Iterable[int], free: int) -> int:
-    """Return how many of the smallest of some amounts fit into what is free."""
+    """Return how many of the smallest amounts fit into the free amount."""
     count = total = 0
     for amount in sorted(amounts):
         total += amount
@@ -159,7 +159,7 @@ def _costs(
     *,
     alone: bool,
 ) -> Costs:
-    """Return what a device costs. What opens a shareable device counts only where nobody else can have done so."""
+    """Return the cost of a device. What opens a shareable device counts only where nobody else can have opened it."""
     offered = problem.devices[device]
     opening = not offered.shareable or (alone and not ledger.is_open(offered))
     return request.counters_of(problem, device, opening=opening)
@@ -226,7 +226,7 @@ def _enough_fit(
 def _fitting(
     ledger: Ledger, prices: Iterable[Costs], counters: set[CounterIndex]
 ) -> int:
-    """Return how many devices at these prices fit at most."""
+    """Return the largest number of devices that fit at these prices."""
     users: dict[int | None, list[int]] = defaultdict(list)
     for costs in prices:
         index = next((index for index in costs if index in counters), None)
@@ -371,7 +371,7 @@ def _can_share(
 def _capacities_suffice(
     problem: Problem, ledger: Ledger, residual: Residual
 ) -> bool:
-    """Where only shareable devices are on offer: their capacities of one name cover the least amounts."""
+    """Check, where only shareable devices are on offer, that their capacities of one name cover the least amounts."""
     numbers = {device for request in residual for device in request.offers}
     offered = [problem.devices[number] for number in numbers]
     if not offered or not all(device.shareable for device in offered):
@@ -488,7 +488,7 @@ _LONGEST: Final = 256
 
 
 class PrunedSearch(DepthFirstSearch):
-    """One attempt to allocate claims together on a node with known candidates."""
+    """An attempt to allocate claims together on a node with known candidates."""
 
     def __init__(
         self,
@@ -623,7 +623,7 @@ class PrunedSearch(DepthFirstSearch):
     def _residual_requests(
         self, claim: int, request: int, choice: int, taken: int, start: int
     ) -> list[ResidualRequest] | None:
-        """Return what is left to be found; None if one of the requests cannot be served at all."""
+        """Return the requests that are still to be served; None if one of them cannot be served at all."""
         current = self._residual_request(claim, request, [choice], taken, start)
         if current is None:
             return None

@@ -279,7 +279,7 @@ class _Outcome(Enum):
 
 
 class DepthFirstSearch:
-    """One attempt to allocate claims together on a node. The ledger is left as it was unless a solution is found.
+    """An attempt to allocate claims together on a node. Unless it finds a solution, the ledger stays as it was.
 
     ``steps`` counts what upstream counts as invocations of ``allocateOne``.
 
@@ -538,7 +538,7 @@ class DepthFirstSearch:
 
 
 def nothing_on(node: Node) -> None:
-    """Return what it means that claims do not fit on a node: an error if one of its pools is invalid."""
+    """Raise upstream's error for a node on which claims do not fit, if one of its pools is invalid."""
     if any(node.pools_in(PoolState.INVALID)):
         raise NodeError(INVALID_POOLS)
 

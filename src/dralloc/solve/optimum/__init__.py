@@ -119,7 +119,7 @@ _demand_of = attrgetter("demand")
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What is known from an answer to a problem that differed little.
+    """The knowledge from an answer to a similar problem.
 
     Parameters
     ----------
@@ -721,7 +721,7 @@ class _Solve:
         return (replace(weight, limits=self._limits()), *tiers[weight_count:])
 
     def _limits(self) -> tuple[tuple[int, int], ...]:
-        """Return how many demands of each weight the optimum places at most, where that says more than their number."""
+        """Return, by weight, the proven limit on placed demands where it is below their number."""
         searched = [
             answer
             for answer in self.answers
@@ -805,7 +805,7 @@ class _Solve:
         )
 
     def _prices(self) -> tuple[LevelPrices, ...]:
-        """Return what proved bounds: each guess that some component has, with the rows of all of them."""
+        """Return the prices that proved bounds: each guess that some component has, with the rows of all of them."""
         searched = sorted(
             self._searched(), key=lambda component: len(component.prices)
         )

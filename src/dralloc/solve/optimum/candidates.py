@@ -1,4 +1,4 @@
-"""Which devices can serve which request on which node, before anything is decided.
+"""Candidates: the devices that can serve each request on each node, before anything is decided.
 
 From top to bottom: the nodes that could ever serve a demand; the selectors that fail on devices; the survey of
 candidates; and the components, demands that share no candidate and nothing else, so that they are solved apart.
@@ -90,11 +90,11 @@ class NodeCapabilities:
                 self._contents.append(contents)
             self.node_types.append(numbers[signature])
         self._shapes: dict[int, Hashable] = {}
-        self._answers: dict[tuple[Hashable, int], int] = {}
+        self._answers: dict[tuple[Hashable, int], int | None] = {}
         self._totals: dict[tuple[Hashable, int | None], int] = {}
 
     def shape(self, demand: DemandIndex) -> Hashable:
-        """Return what a demand asks of devices: equal for demands that only differ in what they take of nodes."""
+        """Return the key of a demand's device requests: equal for demands that differ only in their use of nodes."""
         if demand not in self._shapes:
             claims = self.problem.demands[demand].claims
             keys = tuple(
@@ -107,10 +107,10 @@ class NodeCapabilities:
 
     def could_serve(self, node: NodeIndex, demand: DemandIndex) -> bool:
         """Whether the node has enough devices for each request of the demand, were nothing in use."""
-        return self.candidates(node, demand) >= 0
+        return self.candidates(node, demand) is not None
 
-    def candidates(self, node: NodeIndex, demand: DemandIndex) -> int:
-        """Return how many devices of the node there are to choose from for all requests; -1 if they are too few."""
+    def candidates(self, node: NodeIndex, demand: DemandIndex) -> int | None:
+        """Return the number of the node's devices to choose from, over all requests; None if one has too few."""
         node_type = self.node_types[node]
         question = self.shape(demand), node_type
         if question not in self._answers:
@@ -119,7 +119,7 @@ class NodeCapabilities:
         return self._answers[question]
 
     def all_candidates(self, demand: DemandIndex) -> int:
-        """Return how many there are on all nodes that the demand may go to."""
+        """Return the number of candidates on all nodes that the demand may go to."""
         nodes = self.problem.demands[demand].nodes
         # Demands with the same selection of nodes most often have the same object.
         question = self.shape(demand), None if nodes is None else id(nodes)
@@ -130,9 +130,8 @@ class NodeCapabilities:
             total = 0
             for node_type, node_count in nodes_of_type.items():
                 # Nodes that have too few count as none.
-                total += node_count * max(
-                    0, self.candidates(sample[node_type], demand)
-                )
+                candidates = self.candidates(sample[node_type], demand)
+                total += node_count * (candidates or 0)
             self._totals[question] = total
         return self._totals[question]
 
@@ -140,7 +139,7 @@ class NodeCapabilities:
         self,
         contents: Mapping[Hashable, tuple[DeviceIndex, int]],
         demand: DemandIndex,
-    ) -> int:
+    ) -> int | None:
         total = 0
         for claim in self.problem.demands[demand].claims:
             if claim.is_synthetic:
@@ -153,7 +152,7 @@ class NodeCapabilities:
                         enough = True
                         total += matching
                 if not enough:
-                    return -1
+                    return None
         return total
 
     def _matching(
@@ -177,7 +176,7 @@ _OF_CLASS: Final = "class "
 
 
 def summed_up(failures: Iterable[AllocationError]) -> tuple[str, ...]:
-    """Return what is said of failures, each line once, in the order in which they were met."""
+    """Return the messages of failures, each once, in the order in which they were met."""
     by_line = grouped((_kind(failure), failure) for failure in failures)
     lines = (_line(alike) for alike in by_line.values())
     return tuple(dict.fromkeys(lines))
@@ -520,7 +519,7 @@ class _Surveyor:
         return self.devices[node]
 
     def _offer(self, spec: Alternative, device: DeviceIndex) -> Charge | None:
-        """Return what the device takes to serve the alternative; None if it does not match or lacks the capacity."""
+        """Return the charge of the device for the alternative; None if it does not match or lacks the capacity."""
         eligibility = self.problem.eligibility
         selected = eligibility.selects(spec.index, device)
         if isinstance(selected, AllocationError):
@@ -617,7 +616,7 @@ def touched(problem: Problem, survey: CandidateSurvey) -> Iterator[Hashable]:
 def _shared(
     problem: Problem, site: CandidateSite, goal: Goal
 ) -> Iterator[Hashable]:
-    """Yield what a demand on the site shares: with admin access only slots that ``All`` leaves out when full."""
+    """Yield the resources that a demand on the site shares; with admin access, slots that ``All`` omits when full."""
     if goal in {Goal.FEWEST_NODES, Goal.SPREAD}:
         yield ("node", site.node)
     for choice in site.choices():
@@ -631,7 +630,7 @@ def _shared(
 def _behind_slots(
     problem: Problem, site: CandidateSite, goal: Goal, joined: set[int]
 ) -> Iterator[tuple[int, tuple[Hashable, ...]]]:
-    """Yield what each slot that is not joined yet shares with others as soon as it is in use."""
+    """Yield the resources that each slot which is not joined yet shares with others as soon as it is in use."""
     for choice in site.choices():
         if choice.spec.admin:
             continue
@@ -657,7 +656,7 @@ def _drawn(
 def units(
     problem: Problem, device: DeviceIndex, charge: Charge
 ) -> tuple[Hashable, ...]:
-    """Return what an allocation breaks, for ``least-fragmentation``: counter sets (KEP-4815), or else the device."""
+    """Return the units that an allocation breaks (``least-fragmentation``): counter sets (KEP-4815), or the device."""
     slot = problem.devices[device].slot
     drawn: list[CounterIndex] = []
     for version in problem.versions[slot]:

@@ -52,7 +52,7 @@ def one_node_or_none(model: Model) -> None:
 
 
 def one_alternative(model: Model) -> None:
-    """Where the demand is, one alternative of each request is served (KEP-4816)."""
+    """Require, where the demand is placed, one alternative of each request (KEP-4816)."""
     for requests in model.variables.servings.values():
         for servings in requests:
             if len(servings) > 1:
@@ -220,7 +220,7 @@ def _charge_beside(
     counter: CounterIndex,
     by_request: Sequence[Literal],
 ) -> None:
-    """What is charged by request has to fit beside what the device consumes, whoever has opened it."""
+    """Require that charges by request fit beside the device's own consumption, whoever has opened it."""
     consumed = model.variables.consumed[device, counter] = (
         model.cp.new_bool_var("")
     )
@@ -267,7 +267,7 @@ def capacities(model: Model) -> None:
 def add_capacity(
     model: Model, slot: SlotIndex, name: str, takes: Sequence[Take]
 ) -> None:
-    """One row, or one per total if generations of the pool disagree about the device.
+    """Add a row for the capacity, or one per total if generations of the pool disagree about the device.
 
     Only the version that its node sees is in force for a grant (upstream behaviour): there is an order in which every
     grant finds room if those on the versions with no more than a total stay within that total.
@@ -699,7 +699,7 @@ def _full(
     candidate: Candidate,
     consumption: Mapping[tuple[int, str], list[_Consumed]],
 ) -> list[Literal]:
-    """One literal per capacity that can become too small; if it is true, it is too small."""
+    """Return a literal for each capacity that can become too small; if it is true, the capacity is too small."""
     view = model.problem.devices[candidate.device]
     full_literals = []
     for name, amount in candidate.charge.capacity:

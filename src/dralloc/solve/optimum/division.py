@@ -1,4 +1,4 @@
-"""Which demands are solved how: over classes, by packing, or by the per-device model.
+"""Divides the demands by the way in which they are solved: over classes, by packing, or by the per-device model.
 
 Claims for admin access come first: they take nothing from anybody, and are decided beside the model.
 """
@@ -223,7 +223,7 @@ def _probes(
 
 
 def _grants(sites: Sequence[CandidateSite]) -> _Grants | None:
-    """Return what a claim gets on each node; None if that depends on what others take."""
+    """Return the grants of a claim on each node; None if they depend on what others take."""
     grants: dict[int, tuple[Grant, ...]] = {}
     for site in sites:
         choice = site.requests[0][0]

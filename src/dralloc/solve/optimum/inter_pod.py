@@ -125,7 +125,7 @@ class _Among:
         return members
 
     def forbid_outside(self, domains: Domains) -> None:
-        """Who comes and carries the rule is in some domain."""
+        """Require that a demand which comes and carries the rule is in some domain."""
         for demand, node, on in self._on:
             role = self.roles[demand]
             if (
@@ -200,7 +200,7 @@ def _anti_affinity(among: _Among, rule: AntiAffinity) -> None:
 
 
 def _apart_from_running(among: _Among, rule: AntiAffinity) -> None:
-    """Nobody comes to a domain with a pod that runs of which the term keeps it out, or which it keeps out."""
+    """Forbid domains with a running pod that the term excludes, or that excludes the newcomer."""
     pairs: tuple[tuple[Callable[[Role], bool], Callable[[Role], bool]], ...] = (
         (
             lambda role: role.runs and role.counts,
@@ -220,7 +220,7 @@ def _apart_from_running(among: _Among, rule: AntiAffinity) -> None:
 
 
 def _one_domain(among: _Among, rule: OneDomain) -> None:
-    """Who comes is in one domain, and there are those who run: if they are in several, or in none, nobody comes."""
+    """Keep all that come in one domain: that of running pods; if these are in several, or in none, nobody comes."""
     among.forbid_outside(rule.domains)
     coming = among.by_domain(
         rule.domains, lambda role: role.carries and not role.runs
@@ -244,7 +244,7 @@ def _one_domain(among: _Among, rule: OneDomain) -> None:
 
 
 def _spread(among: _Among, rule: Spread) -> None:
-    """Where demands carry the constraint, they are not too many above the fewest that count anywhere in the end."""
+    """Limit, where demands carry the constraint, their number above the smallest count anywhere in the end."""
     among.forbid_outside(rule.domains)
     counting = among.by_domain(rule.domains, lambda role: role.counts)
     checked = among.by_domain(
@@ -327,7 +327,7 @@ class _SpreadInTurn:
     def _count_before(
         self, domain: str, demand: DemandIndex
     ) -> cp_model.LinearExpr:
-        """Return how many count in a domain when a demand comes."""
+        """Return the number of demands that count in a domain when a demand comes."""
         cp = self._among.cp
         count = cp_model.LinearExpr.sum([self._rule.counted.get(domain, 0)])
         for peer, on in grouped(self._counting.get(domain, ())).items():
@@ -368,7 +368,7 @@ class _SpreadInTurn:
 
 
 def _affinity(among: _Among, rule: Affinity) -> None:
-    """Who carries the terms comes after somebody there whom they mean, or begins where they mean nobody yet."""
+    """Let a demand with the terms come after a demand there that they name, or be the first where there is none yet."""
     cp, roles, turn = among.cp, among.roles, among.turn
     counting = [demand for demand, role in roles.items() if role.counts]
     beginning = {
@@ -407,7 +407,7 @@ def _in_company(
     carrying: Iterable[tuple[DemandIndex, Literal]],
     beginning: Mapping[DemandIndex, Literal],
 ) -> None:
-    """Somebody who is meant is the first in the domain and opens it, and who carries the terms comes later."""
+    """Let a demand that the terms name be first in a domain and open it; those that carry the terms come later."""
     cp, turn = among.cp, among.turn
     on = grouped(meant)
     first = {demand: cp.new_bool_var(f"first {demand}") for demand in on}

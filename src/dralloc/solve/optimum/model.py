@@ -640,7 +640,7 @@ def _grants(
 
 
 def _devices(serving: Serving, placement: Placement | None) -> set[DeviceIndex]:
-    """Return what the serving has in an answer, given the placement of its demand if that is on its node."""
+    """Return the devices of a serving in an answer, given its demand's placement if that is on its node."""
     choice = serving.choice
     grants = placement.grants[choice.claim] if placement else ()
     return {
@@ -726,7 +726,7 @@ def equal_demands_in_order(model: Model) -> None:
 def in_order(
     classes: Iterable[tuple[DemandIndex, ...]], placements: Iterable[Placement]
 ) -> list[Placement]:
-    """The same answer with equal demands renamed, so that the earlier ones are those that are placed."""
+    """Rename equal demands in an answer, so that the earlier ones are those that are placed."""
     placed = {placement.demand: placement for placement in placements}
     for members in classes:
         answers = [placed.pop(demand) for demand in members if demand in placed]

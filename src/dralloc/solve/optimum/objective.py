@@ -79,7 +79,7 @@ class DemandSubset:
     )
 
     def weight(self, tier: WeightTier) -> int:
-        """Return what placing all of the demands is worth in a tier of the weight."""
+        """Return the weight of all of the demands in a tier of the weight."""
         return sum(
             tier.of(self.problem.demands[demand].weight)
             for demand in self.demands
@@ -95,7 +95,7 @@ def _nothing(_: DemandSubset, __: Sequence[Placement]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """One tier.
+    """A tier of the objective.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ def _any(subset: DemandSubset, placements: Sequence[Placement]) -> int:
 
 
 def node_terms(model: Model) -> list[Term]:
-    """One per node."""
+    """Return a term for each node in use."""
     return [(literal, 1) for literal in used_nodes(model).values()]
 
 
@@ -369,7 +369,7 @@ def _opened(subset: DemandSubset, placements: Sequence[Placement]) -> int:
 
 
 def slot_terms(model: Model) -> list[Term]:
-    """One per device that is opened: a dedicated one by its only user, a shareable one by its first."""
+    """Return a term for each device that is opened: a dedicated one by its only user, a shareable one by its first."""
     users = [
         user
         for literals in model.dedicated_users().values()
@@ -393,7 +393,7 @@ def _touched(subset: DemandSubset, placements: Sequence[Placement]) -> int:
 
 
 def unit_terms(model: Model) -> list[Term]:
-    """One per unit, drawn from only if it is touched: so the linear relaxation counts in parts of units."""
+    """Return a term for each unit, drawn from only if it is touched: so the linear relaxation counts parts of units."""
     before = touched_before(model.problem)
     touched: dict[Hashable, Literal] = {}
     for take in model.variables.takes():
@@ -477,7 +477,7 @@ def add_caps(model: Model) -> None:
 
 
 def _uses(model: Model, budget: Budget) -> Iterator[Term]:
-    """Yield what each take of the namespace's claims uses."""
+    """Yield the use of each take of the namespace's claims."""
     problem = model.problem
     for serving in model.variables.every_serving():
         claim = problem.demands[serving.demand].claims[serving.choice.claim]
@@ -492,7 +492,7 @@ def _uses(model: Model, budget: Budget) -> Iterator[Term]:
 
 
 def fairness(problem: Problem) -> tuple[Objective, ...]:
-    """One tier for each namespace that shares fairly, the poorest first."""
+    """Return a tier for each namespace that shares fairly, the poorest first."""
     final = _FinalUses()
     namespace_count = len(_sharing(problem.budgets))
     return tuple(
@@ -520,7 +520,7 @@ class _FinalUses:
         self._uses: list[int] = []
 
     def __reduce__(self) -> tuple[type[_FinalUses], tuple[()]]:
-        """What is known of an answer is not sent to other processes."""
+        """Leave out the known uses: they are not sent to other processes."""
         return _FinalUses, ()
 
     def of(
@@ -557,7 +557,7 @@ def _cost(
     subset: DemandSubset,
     placements: Sequence[Placement],
 ) -> int:
-    """Return how far the poorest are from the total. All demands that share are in one part."""
+    """Return the distance of the poorest from the total. All demands that share are in one part."""
     return _distance(
         poorest,
         _sharing(subset.problem.budgets),
@@ -566,7 +566,7 @@ def _cost(
 
 
 def _count(poorest: int, counts: CountModel, values: Sequence[int]) -> int:
-    """The same, of an answer over classes."""
+    """Return the same distance for an answer over classes."""
     sharing = _sharing(counts.budgets)
     final = []
     for budget in sharing:
@@ -581,7 +581,7 @@ def _count(poorest: int, counts: CountModel, values: Sequence[int]) -> int:
 def _distance(
     poorest: int, sharing: Sequence[Budget], final: Sequence[int]
 ) -> int:
-    """Return how far the poorest are from the total together, given the final uses in ascending order."""
+    """Return the distance of the poorest together from the total, given the final uses in ascending order."""
     return sum(max(0, sharing[0].total - use) for use in final[:poorest])
 
 

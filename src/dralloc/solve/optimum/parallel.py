@@ -364,7 +364,7 @@ class _Batch:
 def _listen(
     batches: Sequence[_Batch], options: Options, stop: Stop, sign: Path
 ) -> Iterator[tuple[int, list[_Result]]]:
-    """Yield what comes from the batches, until they are done, or for a little longer if it is asked to stop."""
+    """Yield the results of batches until they are done, or for a little longer if asked to stop."""
     events: SimpleQueue[tuple[int, list[_Result]] | BaseException | None] = (
         SimpleQueue()
     )

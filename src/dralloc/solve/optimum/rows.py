@@ -47,7 +47,7 @@ class WeightTier(NamedTuple):
     unit: int
 
     def of(self, weight: int) -> int:
-        """Return what a weight counts here: nothing if it belongs to another tier."""
+        """Return the weight as this tier counts it: 0 if it belongs to another tier."""
         if weight < self.lowest:
             return 0
         if self.highest is not None and weight > self.highest:
@@ -95,7 +95,7 @@ def _blocks(tally: Tally[int]) -> list[list[int]]:
 
 
 def _total_weight(tally: Tally[int], weights: Sequence[int]) -> int:
-    """Return what these add up to in their unit."""
+    """Return the sum of these weights in their unit."""
     return sum(weight * tally[weight] for weight in weights) // (
         gcd(*weights) or 1
     )

@@ -229,7 +229,7 @@ class _SolverRun:
                 raise self.failure
 
     def _news(self, stop: Stop) -> Iterator[tuple[int, int]]:
-        """Yield what is found, until the end or until it is time to stop."""
+        """Yield better answers and bounds, until the end or until it is time to stop."""
         while not stop.reached():
             with suppress(Empty):
                 event = self.events.get(timeout=_LISTEN_SECONDS)
@@ -238,7 +238,7 @@ class _SolverRun:
                 yield event
 
     def outcome(self) -> SolverOutcome:
-        """Return what it has come to."""
+        """Return the outcome of the search."""
         response = self.solver.response_proto
         if response.status == cp_model.MODEL_INVALID:
             raise ModelError(

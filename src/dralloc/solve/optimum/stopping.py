@@ -1,4 +1,4 @@
-"""When a search comes to an end: one object, given down to all that takes time.
+"""The end of a search: one object says when, and is given down to all that takes time.
 
 Whoever goes on in steps asks `Stop.reached`, or lets `Stop.check` raise `Stopped` for whoever has the best answer so
 far; whoever lets a solver run gives it `Stop.seconds`. An exception in the middle of anything would leave things half
@@ -69,13 +69,13 @@ class Stop:
         return cls(end, cancelled)
 
     def within(self, seconds: float) -> Stop:
-        """The same, and after so many seconds."""
+        """Return a stop with a further limit, of seconds."""
         if seconds < self.seconds():
             return replace(self, end=perf_counter() + seconds)
         return self
 
     def limited(self, effort: float) -> Stop:
-        """The same, and after so much work of a solver."""
+        """Return a stop with a further limit, of a solver's work."""
         return replace(self, effort=effort)
 
     def seconds(self) -> float:
@@ -106,7 +106,7 @@ class Stop:
             yield item
 
     def hundreds(self, items: Iterable[T]) -> Iterator[T]:
-        """The same where things take microseconds each, so that it is enough to ask before every hundredth."""
+        """Yield the items as `each` does, but ask only before every hundredth: for items that take microseconds."""
         for index, item in enumerate(items):
             if index % 100 == 0:
                 self.check()

@@ -126,7 +126,7 @@ class NodeComponents:
         )
 
     def _ties(self, device: DeviceIndex) -> Iterator[Hashable]:
-        """Yield what a device has in common with others: counter sets, or nothing but itself."""
+        """Yield the resources that tie a device to others: counter sets, or nothing but itself."""
         charged = self._charged_by_request(device)
         by_request = [("counter", counter) for counter in charged]
         for sort, number in (
@@ -586,7 +586,7 @@ def typical(problem: Problem) -> Mix:
 
 
 class NodeParts(NamedTuple):
-    """What is left of a node, and what each class of demands of the mix could do with it.
+    """The free part of a node, and how each class of demands of the mix could use it.
 
     Parameters
     ----------
@@ -655,7 +655,7 @@ class ExpectedFragmentation:
         return self._known[key]
 
     def parts(self, node: NodeIndex) -> NodeParts | None:
-        """Return what is left of a node for each class; None if it has no devices, or if nobody asks for any."""
+        """Return the free part of a node for each class; None if it has no devices, or if nobody asks for any."""
         return self._parts(self._states.after(node, ()))
 
     def _measure(self, components: Sequence[tuple[int, NodeComponent]]) -> int:
@@ -687,7 +687,7 @@ class ExpectedFragmentation:
     def _component(
         self, state: int, component: NodeComponent
     ) -> tuple[Integers, Integers]:
-        """Return how many devices a component offers for each column, and what each class could use of it."""
+        """Return the number of devices that a component offers for each column, and how each class could use it."""
         if state not in self._offered:
             alternatives = [
                 alternative for _, alternative in self._columns.values()

@@ -285,7 +285,7 @@ _KnownOffers = dict[tuple[ClaimClass, int], tuple[int, Found | None]]
 
 
 class AskingRun(PlainRun):
-    """One pass over the demands. Each node that can hold a demand is searched as first fit does, and offered.
+    """A pass over the demands that searches each node as first fit does, and offers those that can hold the demand.
 
     What was found on a node stays true until something changes there, so that equal demands are searched for once.
     """
@@ -364,7 +364,7 @@ class AskingRun(PlainRun):
     def _offer(
         self, number: int, claims: Sequence[Claim], node: NodeIndex
     ) -> Found | None:
-        """Return what the claims would get on a node; nothing is taken."""
+        """Return the grants that the claims would get on a node; nothing is taken."""
         claim_class = (
             None if self._has_footprints else self._claim_classes.of(claims)
         )

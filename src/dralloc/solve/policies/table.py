@@ -142,7 +142,7 @@ class Sizes:
         return least
 
     def _choices(self, alternative: Alternative) -> Sequence[Amounts]:
-        """Return what an alternative takes, for each class of devices that can serve it."""
+        """Return the amounts that an alternative takes, for each class of devices that can serve it."""
         key = (
             self._problem.eligibility.request_key(alternative.index),
             alternative.count,
@@ -179,7 +179,7 @@ class Sizes:
         return self._costs[key]
 
     def _cost_of(self, alternative: Alternative) -> Amounts:
-        """Return what the alternative takes on the cheapest devices; nothing if there are none or with admin access."""
+        """Return the alternative's amounts on the cheapest devices; nothing without devices or with admin access."""
         if alternative.admin:
             return {}
         choices: Iterable[Iterable[DeviceIndex]]
@@ -196,7 +196,7 @@ class Sizes:
     def _sum(
         self, alternative: Alternative, devices: Iterable[DeviceIndex]
     ) -> Amounts:
-        """Return what the alternative takes on all of these devices that can serve it."""
+        """Return the amounts that the alternative takes on all of these devices that can serve it."""
         eligibility, index = self._problem.eligibility, alternative.index
         total: Tally[Hashable] = Tally()
         for device in devices:
@@ -224,7 +224,7 @@ class Sizes:
 
     @cached_property
     def _examples(self) -> Sequence[DeviceIndex]:
-        """One of each class of devices."""
+        """Return one device of each class."""
         device_key = self._problem.eligibility.device_key
         examples: dict[Hashable, DeviceIndex] = {}
         for index in indices(self._problem.devices):
@@ -240,7 +240,7 @@ def _times(count: int, amounts: Amounts) -> Amounts:
 def _takes(
     problem: Problem, index: DeviceIndex, charge: Charge
 ) -> Iterator[tuple[Hashable, int]]:
-    """Yield what an allocation takes, by resource; what opens a shareable device is not for one claim to pay."""
+    """Yield the amounts that an allocation takes; opening a shareable device is not for one claim to pay."""
     device = problem.devices[index]
     driver = device.id.driver
     consumes = [*charge.counters]
@@ -258,7 +258,7 @@ def _takes(
 
 
 def amounts_of(problem: Problem, placement: Placement) -> Amounts:
-    """Return what a placement takes of each resource."""
+    """Return the amount of each resource that a placement takes."""
     total: Tally[Hashable] = Tally()
     for _, device, charge in charged_grants(problem, (placement,)):
         total.update(dict(_takes(problem, device, charge)))
@@ -266,7 +266,7 @@ def amounts_of(problem: Problem, placement: Placement) -> Amounts:
 
 
 def _totals(problem: Problem) -> Amounts:
-    """Return how much there is of each resource, in use or not."""
+    """Return the total amount of each resource, in use or not."""
     totals: Tally[Hashable] = Tally()
     for counter in problem.counters:
         totals["counter", counter.id.driver, counter.id.counter] += (
@@ -284,7 +284,7 @@ def _totals(problem: Problem) -> Amounts:
 
 
 def free_totals(problem: Problem, ledger: Ledger) -> Amounts:
-    """Return how much there is of each resource that is not in use."""
+    """Return the free amount of each resource."""
     totals: Tally[Hashable] = Tally()
     for counter, free in zip(problem.counters, ledger.free, strict=True):
         totals["counter", counter.id.driver, counter.id.counter] += max(0, free)
@@ -588,7 +588,7 @@ Order = Callable[[Problem], Sequence[DemandIndex]]
 
 
 def as_given(problem: Problem) -> Sequence[DemandIndex]:
-    """As the scheduler takes pods: by priority, then by age."""
+    """Return the demands in the scheduler's order: by priority, then by age."""
     return indices(problem.demands)
 
 
@@ -674,7 +674,7 @@ POLICIES: Final[Mapping[str, KnownPolicy]] = {
 
 
 def way_of(choice: str | Policy) -> Mode | str | Policy:
-    """Return what answers: the mode or, if it is none of these, the policy that a word stands for, or that of the user.
+    """Return the mode, or else the policy that a word names, or that the user gave.
 
     Raises
     ------

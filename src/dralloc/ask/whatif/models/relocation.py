@@ -1,4 +1,4 @@
-"""Who stays and who moves: allocated claims as demands of their own, each either where it is or placed anew.
+"""Relocation: allocated claims as demands of their own, each of which stays where it is or is placed anew.
 
 The problem holds for every allocated claim that may move a demand that can only be placed where the claim is (it
 *stays*), and for every option to move it the demands of that option. Beyond the rules of the problem::
@@ -58,7 +58,7 @@ _RELAXING: Final = 0.25
 
 @dataclass(frozen=True)
 class Exchange:
-    """Which demands stand for each other. What stays or moves is called like its gang.
+    """The demands that stand for each other; each is named like its gang: one stays or one of its options moves.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ class Relocation:
 
     @cached_property
     def component(self) -> Component:
-        """Return what is decided and the best answer so far; without sites if that is too much for one model."""
+        """Return the component to solve, with its best answer; without sites if one model is too small for them."""
         sites = self._survey.sites
         demands = (
             indices(self.problem.demands) if self.is_large else tuple(sites)

@@ -202,7 +202,7 @@ _SCALE: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class CoverColumn:
-    """What can be taken any number of times: a positive cost, and how much it brings of each need."""
+    """A column of the cover that can be chosen any number of times: its positive cost, and its amount of each need."""
 
     cost: int
     brings: tuple[int, ...]
@@ -252,7 +252,7 @@ def cover(
 def prices(
     columns: Sequence[CoverColumn], needs: Sequence[int]
 ) -> tuple[int, ...]:
-    """Return what one more of each need costs in the relaxation, rounded down to integers: a guess, not a bound.
+    """Return the price of one more of each need in the relaxation, rounded down: a guess, not a bound.
 
     Raises
     ------

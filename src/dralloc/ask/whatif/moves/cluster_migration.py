@@ -63,7 +63,7 @@ class ClaimGroup:
 
 
 class ClaimUsers:
-    """Who uses the allocated claims of a cluster.
+    """The pods that use the allocated claims of a cluster.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ class ClaimUsers:
     def holdings(
         self, compiled: CompiledCluster
     ) -> Mapping[ClaimKey, list[Holding]]:
-        """Return what each allocated claim holds of the devices of a cluster that was compiled without some of them."""
+        """Return the holdings of each allocated claim in a cluster that was compiled without some of them."""
         by_claim: dict[ClaimKey, list[Holding]] = defaultdict(list)
         for holding in compiled.inventory.holdings(self.cluster.claims):
             by_claim[holding.claim].append(holding)
@@ -189,7 +189,7 @@ class ClaimUsers:
 def devices_seen(
     problem: Problem, node: NodeIndex, holdings: Iterable[Holding]
 ) -> tuple[DeviceIndex, ...]:
-    """Return what is held, as a node sees it if it does."""
+    """Return the devices of holdings, as a node sees them if it does."""
     offered = {
         problem.devices[device].slot: device
         for device in problem.nodes[node].devices()
@@ -363,7 +363,7 @@ class ClusterMigration:
         return frozenset(scattered)
 
     def _pending(self) -> Iterator[Demand]:
-        """Yield what is pending as things are, for the gangs that pods are in beside those that run."""
+        """Yield the pending demands as they are now: running members of their gangs count."""
         if not self.pending:
             return
         asking = {
@@ -419,7 +419,7 @@ class ClusterMigration:
             yield MovableClaim(key, home, tuple(holdings), devices)
 
     def _running(self) -> Iterator[MovableClaim]:
-        """Yield what each pod takes of the node that it is on, and is to rules between pods."""
+        """Yield the amounts that each running pod takes of its node, and its roles in rules between pods."""
         nodes = self.compiled.whole.nodes
         for key, pod in self._pods.items():
             home = self.users.by_name.get(pod.spec.node_name or "")
@@ -437,7 +437,7 @@ class ClusterMigration:
                 )
 
     def _taken(self, claim: Claim, node: NodeIndex) -> Holding:
-        """Return what the synthetic claim of a pod holds on a node."""
+        """Return the holding of a pod's synthetic claim on a node."""
         problem = self.compiled.whole
         [alternative] = claim.alternatives()
         device = problem.nodes[node].pools[-1].devices[0]
@@ -499,7 +499,7 @@ class ClusterMigration:
     def _demands(
         self, group: ClaimGroup, moving: frozenset[ClaimKey]
     ) -> Iterator[Demand]:
-        """Yield what the users of these claims ask for, on the nodes from which they can use the rest of theirs."""
+        """Yield the demands of the users of these claims, on the nodes from which they can use their other claims."""
         for pod in group.pods:
             if moving.intersection(self.users.claims_of[pod.key]):
                 demand = self._anew[pod.key, False]

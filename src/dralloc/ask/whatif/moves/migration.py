@@ -249,7 +249,7 @@ class MoveOption:
 
 @dataclass(frozen=True)
 class Migration:
-    """Who may move.
+    """The claims that may move, their options, and the problem around them.
 
     Parameters
     ----------
@@ -272,7 +272,7 @@ class Migration:
         return (*self.movers, *self.pods)
 
     def holders_of(self, option: MoveOption) -> tuple[int, ...]:
-        """Return who gives back what it holds with an option, by index."""
+        """Return the holders, by index, that release their devices if an option is taken."""
         return (
             *option.movers,
             *(len(self.movers) + pod for pod in option.pods),
@@ -358,7 +358,7 @@ _FIRST: Final = 2**32
 def stay_options(
     migration: Migration,
 ) -> tuple[Sequence[Demand | None], Eligibility]:
-    """One demand for each movable claim and each of their pods, and who can serve them.
+    """Return a demand for each movable claim and each of its pods to stay, with the devices that can serve it.
 
     None stands for those who break a rule as things are now: they hold what they hold.
     """
@@ -512,7 +512,7 @@ class StayEligibility(Overlay):
 
 
 def stay_grants(devices: Iterable[DeviceIndex]) -> tuple[Grant, ...]:
-    """Return what a claim that stays is granted: the devices that it has."""
+    """Return the grants of a claim that stays: the devices that it has."""
     return tuple(
         Grant(number, 0, device) for number, device in enumerate(devices)
     )

@@ -181,7 +181,7 @@ _MOST_ORDERS: Final = 200
 
 @dataclass(frozen=True)
 class MigrationPlan:
-    """Who moves, in which order, and what that admits.
+    """The moves in their order, and the pods that they admit.
 
     Parameters
     ----------

@@ -191,7 +191,7 @@ def _joined(phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
 
 
 class Action(StrEnum):
-    """What a step does.
+    """The action of a step.
 
     ``MOVE``: holds the new devices, then gives the old ones back. ``STOP``: gives the old ones back. ``START``: takes
     the new ones after a stop. ``RESTART``: a stop and the start at once. ``ADMIT``: what was pending is placed.
@@ -237,7 +237,7 @@ class MigrationStep:
 def gains(
     demands: Iterable[Demand], placements: Iterable[Placement]
 ) -> Iterator[tuple[ClaimKey, NodeIndex, tuple[DeviceIndex, ...]]]:
-    """Yield what each claim of some demands gets, in order: its key, the node and the devices by index."""
+    """Yield the new allocation of each claim of some demands, in order: its key, the node, and the devices by index."""
     for demand, placement in zip(demands, placements, strict=True):
         for claim, grants in zip(demand.claims, placement.grants, strict=True):
             if not claim.is_synthetic and (grants or not claim.requests):

@@ -193,7 +193,7 @@ class _Tickets(Overlay):
     held: Mapping[int, frozenset[str]]
 
     def _asked(self, alternative: AlternativeIndex) -> _TicketRequest:
-        """As what it is asked for, and with which ticket; an empty one for none."""
+        """Return the alternative that it stands for, and its ticket; an empty one for none."""
         return self.asks.get(alternative) or _TicketRequest(alternative, "")
 
     def selects(
@@ -352,7 +352,7 @@ class CountedComponent(BestOfClasses):
         return CountModel(self.counted, self.subset.problem.budgets)
 
     def _terms(self, level: int) -> Sequence[Term]:
-        """Return what a tier costs; auxiliary variables are added once."""
+        """Return the terms of a tier's cost; auxiliary variables are added once."""
         if level not in self._known_terms:
             counted = self.tiers[level].counted
             assert counted

@@ -317,7 +317,7 @@ class CountModel:
                 yield demand_class, mode, variable
 
     def uses(self, budget: Budget) -> Iterator[Term]:
-        """Yield what the demands of the budget's namespace use."""
+        """Yield the uses of the budget's resource by demands of its namespace."""
         amounts = self.counted.amounts[budget.resource]
         for demand_class, mode, variable in self._modes():
             if (
@@ -515,7 +515,7 @@ def with_goal(
 
 
 def goal_terms(goal: Goal, counts: CountModel) -> list[Term]:
-    """Return what the goal counts, in the variables of the model, to which some are added."""
+    """Return the terms that the goal counts, in the variables of the model, to which some are added."""
     return _TERMS[goal](counts)
 
 
@@ -576,7 +576,7 @@ def _charges_by_request(supply: PatternSupply) -> bool:
 
 
 def _units(problem: Problem, bin_: Bin) -> set[Hashable]:
-    """Return what ``least-fragmentation`` counts in a bin."""
+    """Return the units of a bin that ``least-fragmentation`` counts."""
     bin_units: set[Hashable] = set()
     for device in bin_.devices:
         bin_units.update(units(problem, device, Charge()))
@@ -704,7 +704,7 @@ def _used_nodes(counts: CountModel) -> list[Term]:
 
 
 def _peak(counts: CountModel) -> list[Term]:
-    """One for each number of demands that some node exceeds."""
+    """Return a term for each number of demands that some node exceeds."""
     servings = counts.limit_servings(range(len(counts.counted.supplies)))
     types: dict[int, _Type] = {}
     for number, supply in _costed(counts):
@@ -743,7 +743,7 @@ def _peak(counts: CountModel) -> list[Term]:
 def _supplied_within(
     supply: PatternSupply, requirements: Collection[int], level: int
 ) -> cp_model.LinearExprT:
-    """Return how often some requirements can be served with so many demands on each node."""
+    """Return how often some requirements can be served with at most so many demands on each node."""
     counts = [
         min(_of(pattern, requirements), level) for pattern in supply.patterns
     ]

@@ -177,7 +177,7 @@ class Requirement(NamedTuple):
 
 
 class ServingMode(NamedTuple):
-    """One alternative for each request of all claims: the requirement (an index), the picks, the sum of their ranks.
+    """A choice of one alternative for each request of all claims: requirement (an index), picks, the sum of the ranks.
 
     ``places``: which of the joint demand are placed. ``shared``: the item groups for claims that they share.
     """
@@ -548,7 +548,7 @@ devices serve it."""
 def budgeted_amounts(
     problem: Problem, demand_classes: DemandClasses, usable: UsableDevices
 ) -> BudgetedAmounts:
-    """Return what each requirement uses of each resource that a budget is about (see `dralloc.problem.solution`)."""
+    """Return the use of each budgeted resource by each requirement (see `dralloc.problem.solution`)."""
     resources = sorted({budget.resource for budget in problem.budgets})
     budgeted: dict[str, dict[int, int]] = {}
     for resource in resources:
@@ -565,7 +565,7 @@ def budgeted_amounts(
 def _amount(
     requirement: Requirement, amounts_of_type: Mapping[int, set[int]]
 ) -> int | None:
-    """Return what one serving uses; None if that depends on which devices serve it."""
+    """Return the use of one serving; None if it depends on the devices that serve it."""
     total = 0
     for group in requirement.item_groups:
         amounts = amounts_of_type.get(group.type, set())
@@ -592,7 +592,7 @@ def _by_type(
         key = (
             profile,
             view.shareable,
-            capacity and capacity.total,
+            capacity.total if capacity else None,
             consumed,
             charged,
         )

@@ -337,7 +337,7 @@ class DomainCounts(DomainSupply):
     def _admit(
         self, cp: cp_model.CpModel, gang: int, members: Sequence[GangMember]
     ) -> None:
-        """As many gangs in each domain as have there all members that they need."""
+        """Limit the gangs in each domain to those that have all members there which they need."""
         _, first, share = members[0]
         gangs = first.size // share.number
         in_domains = []
@@ -358,7 +358,7 @@ class DomainCounts(DomainSupply):
     def _in(
         self, cls: int, demand_class: DemandClass, domain: str
     ) -> Iterator[tuple[int, ServingMode, cp_model.IntVar]]:
-        """Yield what is placed of a class in a domain, by part and mode."""
+        """Yield the variables of a class in a domain, by part and mode."""
         for part in self.domains[demand_class.topology][domain]:
             for mode, serving in enumerate(demand_class.modes):
                 if (cls, mode, part) in self._inside:
@@ -448,21 +448,25 @@ class DomainCounts(DomainSupply):
 # - there is one topology, and all members of a gang that needs a domain of it are of
 #   one class with one mode.
 
-_NOBODY: Final = -1
-"""The class of those who are in no gang that needs a domain."""
-
 _MOST_ARCS: Final = 200_000
 """With more of them, domains are better looked at one by one."""
 
 
 class Boarding(NamedTuple):
-    """A demand for devices of one domain: of members of a gang of a class (an index), or of another one (`_NOBODY`).
+    """A demand for devices of one domain: of some members of a gang that needs one domain, or of one other demand.
 
-    ``layer``: the place of the number of devices that each takes; ``size``: what all take together.
+    Parameters
+    ----------
+    gang_class
+        The class of the gang's members, by index; None for a demand that may be in any domain.
+    layer
+        The place of the number of devices that each member takes.
+    size
+        The devices that all of them take together.
     """
 
     requirement: int
-    cls: int
+    gang_class: int | None
     members: int
     layer: int
     size: int
@@ -489,7 +493,7 @@ class _Trip(NamedTuple):
     def served(
         self, steps: Sequence[int]
     ) -> Iterator[tuple[Boarding, list[Served]]]:
-        """Those whose members take most come first, and take from the first bins that have enough."""
+        """Serve the members with the largest requests first, from the first bins that have enough."""
         free = [bin_.devices for bin_ in self.bins]
         for boarding in sorted(
             self.boarded, key=lambda boarding: boarding.layer
@@ -527,7 +531,7 @@ class DivisibleFlow(DomainSupply):
             number
             for number, boarding in enumerate(self.boardings)
             if boarding.requirement in able
-            and (is_domain or boarding.cls == _NOBODY)
+            and (is_domain or boarding.gang_class is None)
         )
         limits = []
         for step in self.steps:
@@ -604,7 +608,7 @@ class DivisibleFlow(DomainSupply):
                 boarded = cp.new_int_var(0, most_boarded, name)
                 arcs.append((boarded, 1))
                 self._boarded[number, sort] = boarded
-                if boarding.cls == _NOBODY:
+                if boarding.gang_class is None:
                     supplied[boarding.requirement].append((boarded, 1))
         # As many, for a path without what nobody uses is a path as well.
         for terms in of_size.values():
@@ -621,7 +625,9 @@ class DivisibleFlow(DomainSupply):
         boarded: dict[int, list[Term]] = defaultdict(list)
         for (number, _), variable in self._boarded.items():
             boarding = self.boardings[number]
-            boarded[boarding.cls].append((variable, boarding.members))
+            if boarding.gang_class is not None:
+                terms = boarded[boarding.gang_class]
+                terms.append((variable, boarding.members))
         for cls, demand_class in enumerate(classes):
             if demand_class.topology and demand_class.gang:
                 cp.add(sum_of(boarded[cls]) == placed[cls][0])
@@ -633,7 +639,7 @@ class DivisibleFlow(DomainSupply):
     def realise(self, values: Sequence[int]) -> Iterator[tuple[int, Served]]:
         """Yield everything that boards alone."""
         for boarding, served in self._everything(values):
-            if boarding.cls == _NOBODY:
+            if boarding.gang_class is None:
                 yield boarding.requirement, served[0]
 
     def realise_gangs(
@@ -642,12 +648,12 @@ class DivisibleFlow(DomainSupply):
         """The first members of the first gangs of each class."""
         gangs: Tally[int] = Tally()
         for boarding, servings in self._everything(values):
-            if boarding.cls == _NOBODY:
+            if boarding.gang_class is None:
                 continue
-            demand_class = classes[boarding.cls]
+            demand_class = classes[boarding.gang_class]
             assert demand_class.gang
-            first = gangs[boarding.cls] * demand_class.gang.number
-            gangs[boarding.cls] += 1
+            first = gangs[boarding.gang_class] * demand_class.gang.number
+            gangs[boarding.gang_class] += 1
             # With a quorum fewer may board than a gang has.
             members = demand_class.joint_demands[first:]
             for member, served in zip(members, servings, strict=False):
@@ -756,7 +762,8 @@ def _boardings(
             alone.update(mode.requirement for mode in demand_class.modes)
     for requirement in sorted(alone):
         devices = requirements[requirement].devices
-        yield Boarding(requirement, _NOBODY, 1, steps.index(devices), devices)
+        layer = steps.index(devices)
+        yield Boarding(requirement, None, 1, layer, devices)
     for cls, demand_class in enumerate(classes):
         gang = demand_class.gang
         if not demand_class.topology or gang is None:

@@ -454,7 +454,7 @@ class EveryDevice:
         attributes: frozenset[str],
         node: NodeIndex,
     ) -> int | None:
-        """Return how many devices are all on a node; 0 if they cannot be had, None if that depends on others."""
+        """Return the number of devices that are all on a node; 0 if they cannot be had, None if others decide that."""
         eligibility = self.problem.eligibility
         view = self.problem.nodes[node]
         if any(pool.state is not PoolState.USABLE for pool in view.pools):
@@ -531,7 +531,7 @@ class _DemandClassifier:
         ]
 
     def _lone_key(self, block: Sequence[DemandIndex]) -> Hashable:
-        """Return what decides about the class of a demand that nothing binds to others; None for any other."""
+        """Return the key that decides the class of a demand that nothing links to others; None for any other demand."""
         demand = self.problem.demands[block[0]]
         if (
             len(block) > 1

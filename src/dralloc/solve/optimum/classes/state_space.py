@@ -59,7 +59,7 @@ State = tuple[Block, ...]
 
 
 class DeviceUse(NamedTuple):
-    """One device for an item group: the unit's place in the state, and the group in it."""
+    """A device serving an item group: the unit's place in the state, and the group in it."""
 
     item_group: int
     unit: int
@@ -89,11 +89,11 @@ class _EqualDevices:
     first: Mapping[int, Amounts]
     values: tuple[frozenset[int] | None, ...]
     nodes: frozenset[int]
-    flag: int = -1
+    flag: int | None = None
 
     def next_use(self, block: Block) -> Mapping[int, Amounts]:
         """By type, what one more use takes."""
-        if self.flag < 0 or block[self.flag]:
+        if self.flag is None or block[self.flag]:
             return self.first
         return self.uses
 
@@ -176,7 +176,7 @@ class StateSpace:
             for name, amount in device.capacity:
                 capacity_at[name] = len(block)
                 block.append(amount)
-            flag = -1
+            flag = None
             if device.shareable and device.consumes:
                 flag = len(block)
                 block.append(1)
@@ -297,7 +297,7 @@ def _without_unusable(layout: _UnitLayout, block: Block) -> Block:
         if not usable:
             continue
         canonical[number] = block[number]
-        if group.flag >= 0:
+        if group.flag is not None:
             canonical[group.flag] = block[group.flag]
         for amounts in usable:
             for place, _ in amounts:
@@ -434,7 +434,7 @@ def _use(
         after[at] -= amount
     if not group.shareable:
         after[place] -= 1
-    elif group.flag >= 0:
+    elif group.flag is not None:
         after[group.flag] = 0
     return tuple(after)
 
@@ -610,7 +610,7 @@ class Costing:
 
     each_serving: bool = False
     free: int = 0
-    node_type: int = -1
+    node_type: int = 0
     nodes: int = 0
     per_node: int = 0
 

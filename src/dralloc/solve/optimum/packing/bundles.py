@@ -1,4 +1,4 @@
-"""What one unit must give together: bundles of devices, and counters that are charged by request."""
+"""Bundles of one unit: devices, and counters charged by request, that have to come from it together."""
 
 from __future__ import annotations
 

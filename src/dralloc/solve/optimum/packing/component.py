@@ -252,7 +252,7 @@ class DivingTarget(NamedTuple):
 
 
 class DivingHeuristic:
-    """One descent, which ends early where it cannot lead to a better answer. New columns are added to all so far."""
+    """A descent that ends early where it cannot lead to a better answer. New columns are added to all so far."""
 
     def __init__(
         self, columns: Columns, pricer: Pricer, target: DivingTarget
@@ -571,7 +571,7 @@ class PackedComponent(BestOfClasses):
             yield
 
     def _share_of_proof(self, stop: Stop) -> Stop:
-        """Return how long the exact model may take: with many bins half of the rest, as more can be packed, too."""
+        """Return the exact model's share of the time: with many bins half of the rest, as more can be packed then."""
         if self._bin_count <= _EXACT_BINS:
             return stop
         return stop.within(stop.seconds() / 2)
@@ -595,7 +595,7 @@ class PackedComponent(BestOfClasses):
             self._learn_best()
 
     def _decision_count(self) -> int:
-        """Return how many decisions the exact model would have: each option in each bin."""
+        """Return the number of decisions of the exact model: each option in each bin."""
         count = 0
         for bin_type in self.instance.bin_types:
             options = list(self.instance.options_of(bin_type.area))

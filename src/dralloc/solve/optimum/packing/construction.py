@@ -453,7 +453,7 @@ def free_bins(
 
 
 def _served(instance: PackingInstance, answer: PackingSolution) -> list[int]:
-    """Return how often each option is served in all bins together; it can be more than there are demands."""
+    """Return how often each option is served in all bins; it can be more than there are demands."""
     total = np.zeros(len(instance.options), dtype=np.int64)
     for column, copies in chain.from_iterable(answer):
         total += copies * np.array(column.counts)
@@ -583,7 +583,7 @@ def _servings(
     content: BinContent,
     costs: Sequence[tuple[int, ...]],
 ) -> Iterator[_PlacedOption]:
-    """Yield what a bin serves; ``costs``: of each option."""
+    """Yield the servings of a bin; ``costs``: of each option."""
     types_by_unit: list[list[int]] = [[] for _ in bin_instance.units]
     for option, suppliers in content:
         items = instance.options[option].items

@@ -192,7 +192,7 @@ class Relaxation(TieredModel):
                 self._rows[area, item_type] = row
 
     def _unit_counts(self) -> dict[tuple[int, int], int]:
-        """Return how many units of each type each area has."""
+        """Return the number of units of each type in each area."""
         return summed(
             ((bin_type.area, unit_type), len(bin_type.instances))
             for bin_type in self.instance.bin_types
@@ -222,7 +222,7 @@ class Relaxation(TieredModel):
         }
 
     def prices(self, stop: Stop) -> Prices:
-        """Return what one more item would be worth in the first tier, with fractions allowed."""
+        """Return the worth of one more item in the first tier, with fractions allowed."""
         solution = solve_linear(self.cp, self.cost(0), stop)
         if solution is None:
             return {}
