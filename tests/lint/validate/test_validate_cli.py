@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -166,7 +167,7 @@ def test_objects_with_one_name() -> None:
 
 def test_each_version_of_an_object_is_checked() -> None:
     """The first of a name is right, the second, the third and an object beside them are not."""
-    wrong = {"spec.config": [{}]}
+    wrong: dict[str, Any] = {"spec.config": [{}]}
     reading = read_documents(
         [
             device_class("a", "true"),

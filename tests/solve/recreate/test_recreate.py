@@ -16,8 +16,8 @@ from any_problem import weighted
 from dralloc.check.problem import violations
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Options
-from dralloc.problem import Problem
-from dralloc.problem.solution import Placement, Solution
+from dralloc.problem import DemandIndex, Problem
+from dralloc.problem.solution import Appraisal, Placement, Solution
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.objective import within_caps
@@ -43,18 +43,38 @@ def worth(problem: Problem, placements: Sequence[Placement]) -> int:
     )
 
 
+def appraisals(problem: Problem) -> st.SearchStrategy[Appraisal]:
+    """Any sizes and values at all: they say where to search, and not what is right."""
+
+    def amounts(count: int, least: int) -> st.SearchStrategy[list[int]]:
+        return st.lists(st.integers(least, 10), min_size=count, max_size=count)
+
+    def by_demand(values: Sequence[int]) -> dict[DemandIndex, int]:
+        # Some demands fit on no node: they have no size.
+        return {
+            DemandIndex(demand): value
+            for demand, value in enumerate(values)
+            if value
+        }
+
+    demands = len(problem.demands)
+    return st.builds(
+        Appraisal,
+        amounts(demands, 0).map(by_demand),
+        amounts(demands, -10).map(by_demand),
+        amounts(len(problem.nodes), 0),
+    )
+
+
 @THOROUGH
 @given(weighted(), st.integers(0, 1000), st.data())
 def test_every_change_keeps_the_rules_and_is_not_worse(
     problem: Problem, seed: int, data: st.DataObject
 ) -> None:
     start = within_caps(problem, first_fit(problem).placements)
-    demands = len(problem.demands)
-    some_sizes = st.lists(
-        st.integers(0, 10), min_size=demands, max_size=demands
+    search = ChangeSearch(
+        problem, start, seed, data.draw(st.none() | appraisals(problem))
     )
-    sizes = data.draw(st.none() | some_sizes)
-    search = ChangeSearch(problem, start, seed, sizes)
     reached = [worth(problem, start)]
     for _ in range(20):
         search.step()

@@ -686,21 +686,20 @@ def test_what_taints_refuse_keeps_its_counters_up_to_1_36(
 ) -> None:
     """A known defect of upstream (kubernetes/kubernetes#140436), which is there where a single device is asked for."""
     taint = {"key": "broken", "effect": "NoSchedule"}
+    slice_of_set = wire.consumes("set", slices="1")
     devices = [
-        wire.device(
-            name, consumesCounters=wire.consumes("set", slices="1"), **more
-        )
-        for name, more in (("half-0", {"taints": [taint]}), ("half-1", {}))
+        wire.device("half-0", consumesCounters=slice_of_set, taints=[taint]),
+        wire.device("half-1", consumesCounters=slice_of_set),
     ]
-    pool = {"name": "a", "pool": "a"}
     slices = [
         wire.resource_slice(
             sharedCounters=[wire.counters("set", slices="1")],
-            **{**pool, "name": "counters"},
+            name="counters",
+            pool="a",
             count=2,
             nodeName="a",
         ),
-        wire.resource_slice(devices, **pool, count=2, nodeName="a"),
+        wire.resource_slice(devices, name="a", pool="a", count=2, nodeName="a"),
     ]
     request = wire.request()
     if alternatives > 1:

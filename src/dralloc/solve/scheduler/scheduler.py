@@ -541,7 +541,7 @@ class Scheduler:
             profile=replace(profile, no_filters=others),
             memory=Memory(len(self.snapshot.nodes)),
         )
-        next_place = self._next
+        next_place = self.next_place
         try:
             place = np.array([node.place], np.intp)
             return bool(self._attempt(cycle, place, [node.place]).feasible)
@@ -549,7 +549,7 @@ class Scheduler:
             return False
         finally:
             # The search for the next pod begins where it would have without this question.
-            self._next = next_place
+            self.next_place = next_place
 
     def bind(
         self, key: ClaimKey, node: NodeInfo, planned: Found | None = None

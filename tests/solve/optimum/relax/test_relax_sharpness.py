@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dralloc.objects.choices import Goal
-from dralloc.problem import Constraint, ConstraintKind
+from dralloc.problem import Constraint, ConstraintKind, DemandIndex
 from dralloc.solve.optimum.objective import after_weight, placed_weight
 from dralloc.solve.optimum.relax import RelaxationLadder, relaxed_bounds
 from dralloc.solve.optimum.relax.prices import LexicographicLevel, levels_of
@@ -87,7 +87,9 @@ def test_demands_are_as_large_as_what_they_take_of_what_is_scarce() -> None:
     list(ladder.bounds())
     appraisal = ladder.appraisal()
     assert appraisal is not None
-    small, middle, large = (appraisal.sizes[pod] for pod in range(3))
+    small, middle, large = (
+        appraisal.sizes[DemandIndex(pod)] for pod in range(3)
+    )
     assert 0 < 6 * small == 4 * middle == 3 * large
     # The node is worth its memory, 6. A pod is worth 2 ** 20, and the rest of that is its profit.
     assert appraisal.nodes[0] == 3 * small
