@@ -15,11 +15,17 @@ from dralloc.check.problem import violations
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Goal, Options, Thresholds
 from dralloc.objects.user_rules import Budget
-from dralloc.problem import Problem, indices
-from dralloc.problem.solution import Placement, Solution
+from dralloc.problem import DemandIndex, Problem, indices
+from dralloc.problem.inter_pod import OneDomain, Role
+from dralloc.problem.solution import Appraisal, Placement, Solution
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
-from dralloc.solve.optimum.improve import NeighbourhoodSearch
+from dralloc.solve.optimum.improve import (
+    NeighbourhoodSearch,
+    NeighbourhoodSelection,
+    Proposal,
+)
+from dralloc.solve.optimum.neighbourhood import Bonds, Incumbent
 from dralloc.solve.optimum.objective import (
     DemandSubset,
     Objective,
@@ -211,3 +217,85 @@ def test_a_gang_outside_of_the_neighbourhood_stays_whole() -> None:
     problem = replace(problem, demands=heavy)
     *_, best = searched(problem, first_fit(problem).placements)
     assert [placement.demand for placement in best] == [0, 1, 2]
+
+
+def rack_with_a_waiting_gang() -> Problem:
+    """Two racks of two nodes with two devices each, of which six pods take six: no rack is left for a gang of four."""
+    builder = ProblemBuilder(nodes=4)
+    for node in range(4):
+        for _ in range(2):
+            builder.device(node)
+    for _ in range(6):
+        builder.pod(builder.claim(AlternativeSpec()))
+    for _ in range(4):
+        builder.pod(builder.claim(AlternativeSpec()), gang="quartet")
+    problem = builder.problem()
+    racks = {
+        node.name: f"rack-{number // 2}"
+        for number, node in enumerate(problem.nodes)
+    }
+    role = Role(OneDomain(racks), carries=True, counts=True)
+    demands = [
+        replace(demand, roles=(role,)) if demand.gang else demand
+        for demand in problem.demands
+    ]
+    return replace(problem, demands=tuple(demands))
+
+
+def selection_of(
+    problem: Problem, appraisal: Appraisal | None
+) -> NeighbourhoodSelection:
+    incumbent = Incumbent(problem, first_fit(problem).placements)
+    return NeighbourhoodSelection(
+        incumbent,
+        Bonds(problem),
+        indices(problem.demands),
+        seed=0,
+        largest_block=40,
+        appraisal=appraisal,
+    )
+
+
+def ten_proposals(
+    selection: NeighbourhoodSelection, way: str
+) -> list[Proposal]:
+    drawn = (selection.propose((), 8) for _ in range(100))
+    by_way = [
+        proposal for proposal in drawn if proposal and proposal.way == way
+    ]
+    return by_way[:10]
+
+
+def test_neighbourhoods_for_a_gang_free_one_of_its_racks_and_try_it() -> None:
+    problem = rack_with_a_waiting_gang()
+    selection = selection_of(problem, None)
+    proposals = ten_proposals(selection, "for a waiting block")
+    assert proposals
+    gang = selection.bonds.block_of[DemandIndex(6)]
+    for proposal in proposals:
+        assert gang in proposal.blocks
+        assert set(proposal.nodes) in ({0, 1}, {2, 3})
+
+
+def test_neighbourhoods_far_from_the_bound_are_where_nodes_are_not_paid_for() -> (
+    None
+):
+    problem = rack_with_a_waiting_gang()
+    selection = selection_of(problem, None)
+    assert not ten_proposals(selection, "far from the bound")
+    sizes = dict.fromkeys(indices(problem.demands), 10)
+    # What stands on a node pays 20: of the last node that is hardly anything.
+    appraisal = Appraisal(sizes, sizes, (20, 20, 20, 10**9))
+    selection = selection_of(problem, appraisal)
+    proposals = ten_proposals(selection, "far from the bound")
+    assert proposals
+    assert all(proposal.nodes[0] == 3 for proposal in proposals)
+
+
+def test_a_search_makes_room_for_a_gang() -> None:
+    """Two of six pods have to go, so that a gang of four has a rack."""
+    problem = rack_with_a_waiting_gang()
+    start = first_fit(problem).placements
+    assert len(start) == 6
+    *_, best = searched(problem, start)
+    assert len(best) == 8

@@ -107,3 +107,19 @@ def test_each_level_is_worth_more_than_all_below() -> None:
 
 def test_weights_that_could_be_outweighed_are_one_level() -> None:
     assert levels_of([5, 4, 1, 1]) == [LexicographicLevel(1, 5, 1, 11)]
+
+
+def test_a_ladder_that_there_was_no_time_for_is_climbed_on() -> None:
+    """Two demands for all that there is: one of them has to wait, which the last rung proves."""
+    builder = ProblemBuilder()
+    builder.device(capacity={"memory": 4})
+    for _ in range(2):
+        builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 4})))
+    problem = builder.problem()
+    ladder = RelaxationLadder(problem, placed_weight(problem), Stop.after(0.0))
+    assert list(ladder.bounds()) == []
+    ladder.allow(Stop())
+    *_, best = ladder.bounds()
+    assert best.costs == (1,)
+    assert ladder.is_at_the_top
+    assert list(ladder.bounds()) == []
