@@ -17,6 +17,7 @@ from live.apply.runs import GATE, gated, run_on
 from live.apply.schedules import (
     Client,
     Journalled,
+    Killed,
     Scheduler,
     Setting,
     World,
@@ -624,3 +625,27 @@ def test_the_rest_of_a_gang_that_waits_for_it_is_released() -> None:
         assert "q" in released, gated_only
         assert "p" not in released
         assert asides == []
+
+
+def test_a_pod_that_has_no_room_because_of_a_fence_is_told_of_it() -> None:
+    """Its claims are written, and the run that wrote them was killed under its fence."""
+    server = Simulated()
+    server.add(*crowd(1, gated("p", "a")))
+    client = Client(server)
+
+    def die_once_it_is_written() -> None:
+        if devices_of(server.one("resourceclaims", "a")):
+            client.kill()
+
+    client.agenda = dict.fromkeys(range(1000), die_once_it_is_written)
+    first = run_on(client)
+    first.fence = NodeTaintFence(first.objects, first.name)
+    with pytest.raises(Killed):
+        first.write(first.plan()[1])
+    _, units, asides = run_on(server, "run-2").plan()
+    assert [unit for unit in units if unit.pod_uids] == []
+    told = {str(aside.key): aside.reason for aside in asides}
+    assert told.keys() == {"default/p"}
+    why, _, whose = told["default/p"].partition("; ")
+    assert why == "its claims are allocated, and no node has room for it"
+    assert whose == "run run-1 fences 2 parts of the cluster"

@@ -130,10 +130,10 @@ def test_the_queue_is_taken_away(
         refused = batch(plane, "--release-all")
         assert refused.returncode == 2
         assert b"a replica holds the Lease" in refused.stderr
-        ask(
-            "-n", "dralloc-system", "scale", "deployment", "dralloc-batch",
-            "--replicas=0",
-        )  # fmt: skip
+        inside = ("-n", "dralloc-system")
+        ask(*inside, "scale", "deployment", "dralloc-batch", "--replicas=0")
+        # No kubelet is there to say that they have ended.
+        ask(*inside, "delete", "pods", "--all", "--force", "--grace-period=0")
     finally:
         replicas.stop()
     assert replicas.processes[name].returncode == 0

@@ -103,10 +103,7 @@ class ApplyOutcome(Documented):
     def unplaced(self) -> list[Aside]:
         """The pods and claims that the plan found no place for."""
         keys_aside = {aside.key for aside in self.asides}
-        fenced = "".join(
-            f"; run {fence.run} fences {counted(len(fence.parts), 'part')} of the cluster"
-            for fence in self.foreign
-        )
+        fenced = _fenced_by(self.foreign)
         reasons = self.plan.reasons if self.plan else {}
         return [
             Aside(key, f"{why}{fenced}")
@@ -173,6 +170,14 @@ class ApplyOutcome(Documented):
             *broken,
             *([unasked] if self.unasked else ()),
         ]
+
+
+def _fenced_by(fences: Iterable[HeldFence]) -> str:
+    """Return what is added to the reason of what has no place, as it may be for the fences of other runs."""
+    return "".join(
+        f"; run {fence.run} fences {counted(len(fence.parts), 'part')} of the cluster"
+        for fence in fences
+    )
 
 
 def planned_parts(
@@ -331,9 +336,8 @@ class ApplyRun:
         )
         placed = [unit for unit in ready if unit.demand_keys <= homes.keys()]
         with_home = {key for unit in placed for key in unit.demand_keys}
-        return placed, [
-            Aside(key, _HOMELESS) for key in sorted(waiting - with_home)
-        ]
+        why = f"{_HOMELESS}{_fenced_by(view.foreign)}"
+        return placed, [Aside(key, why) for key in sorted(waiting - with_home)]
 
     def _new(self, ready: Iterable[WriteUnit]) -> list[WriteUnit]:
         """Leave out the units that this run has written itself."""
