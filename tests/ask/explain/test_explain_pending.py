@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import dralloc
 from dralloc.ask.explain.reasons import Cost, Suggestion
 from dralloc.objects.names import ClaimKey
+from dralloc.objects.report import Table
 from examples import examples
 from wire import (
     Json,
@@ -268,3 +269,28 @@ def test_a_selector_that_fails_counts_after_the_class() -> None:
         )
     ).kinds
     assert "a selector fails" in kind.reason
+
+
+def test_what_helps_those_that_no_single_change_admits() -> None:
+    """One waits for devices that are in use, which a node would help; the selector of the other fails."""
+    found = dralloc.explain(
+        cluster(
+            device_class(),
+            resource_slice(gpus(1)),
+            claim("first", request()),
+            claim("second", request()),
+            claim(
+                "wrong",
+                request(
+                    "gpu", "device.attributes['gpu.example.com'].model == 'a'"
+                ),
+            ),
+        )
+    )
+    tables = [part for part in found.body() if isinstance(part, Table)]
+    (others,) = [
+        table.rows for table in tables if table.title.endswith("the others")
+    ]
+    assert [tuple(row) for row in others] == [
+        ("1", "guard the attribute in the selector, with has() or .?")
+    ]

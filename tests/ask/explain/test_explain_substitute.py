@@ -33,7 +33,7 @@ from wire_edits import Editor, changed
 SUGGESTIONS = examples(300)
 SENTENCE: Final = re.compile(
     r"claim (?P<claim>\S+), request (?P<request>\S+): "
-    r"ask for what claim (?P<other>[^\s,]+)(, request (?P<others>\S+),)? asks for \(.*\)"
+    r"ask as claim (?P<other>[^\s,]+)(, request (?P<others>\S+),)? does \(.*\)"
     r"(, but (?P<number>all|\d+) devices?)?(?P<keeping>, keeping its tolerations)?",
     re.DOTALL,
 )

@@ -11,6 +11,7 @@ reason, with the changes that would admit the most.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -316,7 +317,8 @@ class PendingReport(Provisional):
         ]
         advised: Counter[str] = Counter()
         for kind in self.kinds:
-            advised[kind.advice] += len(kind.demands)
+            if not kind.changes:
+                advised[kind.advice] += len(kind.demands)
         helps = [
             (str(number), text)
             for text, number in advised.most_common()
@@ -325,7 +327,7 @@ class PendingReport(Provisional):
         changes = [
             (
                 str(change.pods),
-                change.text,
+                _LOOKED_UP.sub("", change.text),
                 f"{change.example} {change.outcome}",
             )
             for change in self.changes[:_CHANGES]
@@ -335,19 +337,26 @@ class PendingReport(Provisional):
             Line(self.headline, "bold"),
             Table("Pending, by reason", columns, reasons),
             Table(
-                "What usually helps",
-                (">pods", "what"),
-                [] if changes else helps,
-            ),
-            Table(
                 "What would admit most, each pod by itself, as tried",
                 (">pods", "change", "for example"),
                 changes,
+            ),
+            Table(
+                "What usually helps the others"
+                if changes
+                else "What usually helps",
+                (">pods", "what"),
+                helps,
             ),
             self.not_asked,
             *([Line(_NEXT)] if self.kinds else []),
         ]
 
+
+_LOOKED_UP: Final = re.compile(
+    r"""device\.(?:attributes|capacity)\[(["'])[^"']+\1\]\."""
+)
+"""What comes before the name of an attribute in selectors: where many stand side by side, the names are enough."""
 
 _NEXT: Final = (
     "\nMore about one of them: dralloc explain ... --pod NAMESPACE/NAME, or "

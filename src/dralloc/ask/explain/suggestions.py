@@ -416,7 +416,7 @@ class _Other:
             if count == self.alternative.count
             else f", but {devices_text(count)}"
         )
-        return f"ask for what claim {self.claim.key}{request} asks for ({self._kind()}){number}"
+        return f"ask as claim {self.claim.key}{request} does ({self._kind()}){number}"
 
     def _kind(self) -> str:
         criteria = self.criteria
