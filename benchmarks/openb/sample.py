@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 from typing import Final
 
 from benchmarks.openb.trace import WHOLE, TraceNode, TracePod
 
-__all__ = ["sample"]
+__all__ = ["NODES", "PODS", "sample", "write_sample"]
+
+NODES: Final = "openb_node_list_gpu_node.csv"
+PODS: Final = "openb_pod_list_{list}.csv"
+"""The names of the trace's files."""
+
+HOUR: Final = 3600
+DAY: Final = 24 * HOUR
 
 CORES: Final = 1000
 GIB: Final = 1024
@@ -60,3 +69,30 @@ def _pods(random: Random, number: int = 500) -> Iterator[TracePod]:
             milli,
             models,
         )
+
+
+def write_sample(folder: Path, nodes: int, seed: int = 0) -> None:
+    """Write a sample in the form of the trace's files; its pods come within a day and stay for hours."""
+    cluster, pods = sample(nodes, seed)
+    random = Random(f"times {seed}")
+    with (folder / NODES).open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("sn", "cpu_milli", "memory_mib", "gpu", "model"))
+        for node in cluster:
+            writer.writerow(
+                (node.name, node.cpu, node.memory, node.gpus, node.model)
+            )
+    with (folder / PODS.format(list="sample")).open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(
+            (
+                *("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli"),
+                *("gpu_spec", "creation_time", "deletion_time"),
+            )
+        )
+        for pod in pods:
+            begin = random.randrange(DAY)
+            end = begin + random.randrange(HOUR, 12 * HOUR)
+            asked = pod.cpu, pod.memory, pod.gpus, pod.milli
+            models = "|".join(pod.models)
+            writer.writerow((pod.name, *asked, models, begin, end))
