@@ -16,6 +16,7 @@ from benchmarks.headroom import measure_headroom
 from benchmarks.limits import LIMITED, Limited, measure_limits, sizes
 from benchmarks.measure import Measurement, measure, middle
 from benchmarks.openb.command import openb_command
+from benchmarks.paired import measure_pairs
 from benchmarks.reading import Format, measure_reading
 from benchmarks.registry import WORKLOADS, Workload
 from benchmarks.scheduling import measure_scheduler
@@ -276,6 +277,47 @@ def limits_command(  # noqa: PLR0913 - one parameter per option
                     typer.echo(json.dumps(row.to_dict()))
     if not as_json:
         Session(quiet=True).show([_limited(found)])
+
+
+@app.command("compare")
+def compare_command(
+    other: Annotated[
+        Path,
+        typer.Argument(
+            metavar="CHECKOUT",
+            file_okay=False,
+            exists=True,
+            help="Another checkout of the repository, for instance a git worktree.",
+        ),
+    ],
+    command: Annotated[
+        list[str],
+        typer.Option(
+            help='What to run in both, e.g. "run racks --size 20"; may be repeated.'
+        ),
+    ],
+    pairs: Annotated[int, typer.Option(min=1, help="How often.")] = 5,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per line.")
+    ] = False,
+) -> None:
+    """Run benchmarks in turns in another checkout and here, and report the ratio of processor seconds."""
+    rows = []
+    for arguments in command:
+        runs = measure_pairs(other.resolve(), arguments, pairs)
+        rows.append(
+            (
+                runs.command,
+                f"{runs.before:.2f}",
+                f"{runs.now:.2f}",
+                f"{runs.ratio:.3f}",
+            )
+        )
+        if as_json:
+            typer.echo(json.dumps(runs.to_dict()))
+    if not as_json:
+        columns = ("command", f">{other.name}", ">here", ">ratio")
+        Session(quiet=True).show([Table("Processor seconds", columns, rows)])
 
 
 @app.command("reading")

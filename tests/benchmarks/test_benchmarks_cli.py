@@ -308,3 +308,20 @@ def test_the_openb_table_fits_on_a_narrow_terminal() -> None:
         " policy                90%     130%",
         " 03-GpuClustering  89.981%  91.878%",
     ]
+
+
+def test_two_checkouts_are_compared_in_turns() -> None:
+    """This checkout beside itself: the same work in both, so neither is many times as slow."""
+    command = "run hard-union --size 3 --no-optimal"
+    arguments = ("compare", ".", "--pairs", "1", "--command", command)
+    found = json.loads(run(*arguments, "--json"))
+    [[before, now]] = found["pairs"]
+    assert found["ratio"] == pytest.approx(now / before)
+    assert 1 / 5 < found["ratio"] < 5
+
+
+def test_a_command_that_fails_is_not_compared() -> None:
+    arguments = ["compare", ".", "--pairs", "1", "--command", "run nothing"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert "nothing" in result.output

@@ -498,7 +498,7 @@ class CheckedAnswers:
         return solution
 
     def _kept(self) -> Solution | None:
-        """Return the answer whose placements nobody is to lose, for the whole problem."""
+        """Return the answer of which every placed pod is to stay placed, for the whole problem."""
         match Keep(self.choices.keep):
             case Keep.NOBODY:
                 return None

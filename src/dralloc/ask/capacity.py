@@ -113,7 +113,7 @@ class DeviceRow:
 
     @property
     def in_use(self) -> int:
-        """The number of those that somebody has."""
+        """The number of devices that claims hold."""
         return self.states.get(DeviceState.IN_USE, 0)
 
     @property

@@ -90,7 +90,7 @@ class Scenario:
         )
 
     def without_pods(self, pods: Collection[ClaimKey]) -> Scenario:
-        """These pods are gone; claims that they used are still theirs, and nobody waits for them."""
+        """Drop these pods; the claims that they used stay allocated, and no pod waits for them."""
         return Scenario(
             replace(
                 self.cluster,

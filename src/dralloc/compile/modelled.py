@@ -103,7 +103,7 @@ def modelled(
 
 
 def preferred(rule: str, *paths: str) -> Iterator[FieldRow]:
-    """Rows of what nobody must do: the scheduler's scores mind it, and it binds no other answer."""
+    """Rows of preferences: the scheduler's scores know them, and they bind no other answer."""
     return rows(
         rule,
         *paths,

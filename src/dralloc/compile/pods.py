@@ -1,4 +1,4 @@
-"""Pods as their nodes see them, whoever places them.
+"""Pods as their nodes see them, in every mode.
 
 First label selectors and pod affinity terms, ready to be asked often; then what a pod requests of its node; then what
 equal pods have in common, worked out once for all of them.
@@ -110,7 +110,7 @@ def _of_same_label(
 def spread_selector(
     constraint: TopologySpreadConstraint, labels: Labels
 ) -> Selector:
-    """The pods that a constraint of a pod with these labels counts; an empty selector counts nobody."""
+    """The pods that a constraint of a pod with these labels counts; an empty selector counts none."""
     return selector_of(
         constraint.label_selector,
         _of_same_label(constraint.match_label_keys, labels, "In"),

@@ -171,7 +171,7 @@ class ObjectiveWord(StrEnum):
 
 
 class Keep(StrEnum):
-    """Whose answer nobody falls out of: who is placed in it is placed in the optimum, too, maybe elsewhere."""
+    """The mode whose placed pods stay placed: the optimum places each of them, too, maybe elsewhere."""
 
     NOBODY = "nobody"
     FIRST_FIT = "first-fit"

@@ -21,7 +21,7 @@ __all__ = ["LIMITS", "Limits", "without_garbage_collection"]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of what input may grow to; whoever needs more raises them.
+    """Limits on the growth of input; they can be raised.
 
     Parameters
     ----------

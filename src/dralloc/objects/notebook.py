@@ -1,4 +1,4 @@
-"""How answers look where somebody works with them: short at a prompt, with tables and pictures in a notebook."""
+"""The display of answers at a prompt (short), and in a notebook (with tables and pictures)."""
 
 from __future__ import annotations
 

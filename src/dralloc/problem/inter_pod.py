@@ -121,7 +121,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OneDomain:
-    """Whoever carries it is in a domain, all in the same (KEP-5732).
+    """A rule that all demands which carry it are in one domain (KEP-5732).
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class Role(NamedTuple):
 def settled_rule(
     rule: InterPodRule, present: Iterable[tuple[Role, str]]
 ) -> InterPodRule:
-    """The rule as it is for others once some of those whom it is about have come to stay.
+    """Return the rule as it is for others once some demands that it means are there to stay.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ class DomainLedger:
         self._fewest: dict[InterPodRule, int] = {}
 
     def enter(self, roles: Iterable[Role], node: str, sign: int = 1) -> None:
-        """Enter (1) or revoke (-1) that somebody with these roles is on a node."""
+        """Enter (1) or revoke (-1) a demand with these roles on a node."""
         for role in roles:
             # Whoever comes can raise the fewest of a rule of spread: it is worked out
             # anew when it is asked for.
@@ -250,7 +250,7 @@ class DomainLedger:
         return rule.counted.get(domain, 0) + self._counting[rule, 0][domain]
 
     def allows(self, roles: Iterable[Role], node: str) -> bool:
-        """Whether somebody with these roles may come on a node."""
+        """Whether a demand with these roles may come on a node."""
         return all(self._holds(role, node) for role in roles)
 
     def _holds(self, role: Role, node: str) -> bool:
@@ -420,7 +420,7 @@ class _EqualArrivals(NamedTuple):
 
 
 def _of_order(demand: Demand) -> Iterator[Role]:
-    """The roles of a demand in rules for which it matters who comes first."""
+    """The roles of a demand in rules for which the order of arrival matters."""
     return (
         role
         for role in demand.roles

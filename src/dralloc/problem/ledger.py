@@ -280,7 +280,7 @@ class Ledger:
     def fits(
         self, device: Device, charge: Charge, *, admin: bool = False
     ) -> bool:
-        """Whether one more allocation fits, whoever it is for."""
+        """Whether one more allocation fits, for any claim."""
         if admin:
             return self.has_capacity(device, charge)
         return (
@@ -610,7 +610,7 @@ class ClaimLedger(Ledger):
         return self._consumers.get(counter, {})
 
     def _consumption(self) -> Iterator[tuple[int, tuple[ClaimKey, int]]]:
-        """Yield by counter: who consumes how much of it."""
+        """Yield the consumers of each counter with their amounts."""
         for slot, holdings in self.by_slot.items():
             # The first holder of a slot in use is charged what the device charges once.
             versions = [
@@ -631,7 +631,7 @@ class ClaimLedger(Ledger):
                     yield counter, (holding.claim, amount)
 
     def neighbours(self, device: Device, charge: Charge) -> frozenset[ClaimKey]:
-        """The claims that share a device with whoever is charged this, or a counter or counter set behind it."""
+        """The claims that share a device with one that is charged this, or a counter or counter set behind it."""
         users: list[Iterable[ClaimKey]] = [self.holders_of_device(device.slot)]
         users += (
             self.holders_of_counter(counter)

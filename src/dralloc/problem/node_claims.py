@@ -313,7 +313,7 @@ class _Scarcity:
         return scarce
 
     def _runs_out_before(self, limiting: str, name: str, free: Amounts) -> bool:
-        """Whether there is enough of a resource for all who find enough of the limiting one.
+        """Whether the limiting resource runs out first: while it lasts, there is enough of the other resource.
 
         If nobody takes more than p of the one for each unit of the limiting one, all who share what is free of the
         limiting one, f, take p f of the other at most.
@@ -339,7 +339,7 @@ def _largest_part(
 
 @dataclass(eq=False)
 class _NodeClaims(Overlay):
-    """The answers about devices, and those about nodes: who asks for a node gets it, and nobody else.
+    """The answers about devices, and those about nodes: a request for a node gets that node, and no other does.
 
     ``first``: the index of the first synthetic device. ``charges``: by profile, what it takes. ``limited``: by
     synthetic device, what it has an end of.

@@ -145,7 +145,7 @@ class Renumbered(Overlay):
 
 
 class Remembered(Overlay):
-    """The answers of another eligibility, with the charges kept for who asks again and again."""
+    """The answers of another eligibility, with the charges kept for repeated questions."""
 
     def __init__(self, base: Eligibility) -> None:
         super().__init__(base)

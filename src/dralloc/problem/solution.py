@@ -1,4 +1,4 @@
-"""An answer to a `Problem`: who goes where and gets what, and how much that uses. No solver types in it."""
+"""Answers to a `Problem`: node and devices of each demand, and the amounts in use. No solver types in it."""
 
 from __future__ import annotations
 

@@ -267,7 +267,7 @@ def open_claims(
     granted: Granted,
     placed: Mapping[Scope, Mapping[ClaimKey, Demand]],
 ) -> list[Claim]:
-    """The claims that nobody got yet, or can get; what others got counts as held in the scopes of their constraints.
+    """The claims that are still to be granted, or can be; earlier grants count as held in their constraints' scopes.
 
     Where that contradicts a constraint by itself, the answer is one claim with a defect that says so.
 

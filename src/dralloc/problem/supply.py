@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True)
 def record(cls: type[T]) -> type[T]:
-    """A dataclass that is frozen for whoever checks types, and made in a quarter of the time of one that is really so.
+    """A dataclass that is frozen for type checkers, and made in a quarter of the time of one that is really frozen.
 
     As such, it has a hash. Named tuples are made as fast, but reading their fields takes twice as long.
     """

@@ -1,4 +1,4 @@
-"""A problem at one moment, for questions about single demands: what is in use by whom, what is offered, what fits.
+"""A problem at one moment, for questions about single demands: usage with holders, offers, and what fits.
 
 `explain`, `whatif` and `stranded` stand on it. The searches do not need it: they take the problem as a whole.
 """

@@ -101,7 +101,7 @@ class _Lifting(Overlay):
         self.gone = self._gone(Ledger(problem)) if self.lifted else set()
 
     def _gone(self, ledger: Ledger) -> set[CounterIndex]:
-        """The counters that nobody draws on any more."""
+        """The counters that no holder draws on any more."""
         return {
             number
             for number in self.lifted
@@ -195,7 +195,7 @@ class _Lifting(Overlay):
 
 @dataclass(frozen=True)
 class Context:
-    """A problem with who holds what at the moment that is explained.
+    """A problem with its holders at the moment that is explained.
 
     Parameters
     ----------

@@ -213,7 +213,7 @@ _NAMED: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Why a node will not do, in kube-scheduler's words; and what is particular to the node: who holds what.
+    """A reason why a node will not do, in kube-scheduler's words, with the facts about this node: holders and amounts.
 
     Parameters
     ----------

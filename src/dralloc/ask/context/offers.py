@@ -197,7 +197,7 @@ class Offers(Overlay):
     def could_serve(
         self, alternative: AlternativeIndex, device: DeviceIndex
     ) -> bool:
-        """Whether a device could serve an alternative, whoever holds what: the same for all devices of one class."""
+        """Whether a device could serve an alternative, whatever is in use: the same for all devices of one class."""
         return (
             self.selects(alternative, device) is True
             and self.charge(alternative, device) is not None

@@ -493,7 +493,7 @@ class _Members:
             )
 
     def limits(self) -> Iterator[Member]:
-        """The limits on what devices share or have each, with who uses them."""
+        """The limits on what devices share or have each, with their users."""
         for limit in limits_of(self.problem):
             detail = ", ".join(self._state(limit))
             yield Member(
@@ -516,7 +516,7 @@ class _Members:
             yield self.wording.holders(users_of(self.ledger, limit))
 
     def caps(self) -> Iterator[Member]:
-        """The caps of the demand's namespace, with who uses how much."""
+        """The caps of the demand's namespace, with the use by each user."""
         for budget in self.snapshot.caps.of(self.snapshot.demand):
             users = self.snapshot.caps.users(budget)
             held = f", {self.wording.holders(users)}" if users else ""

@@ -1,4 +1,4 @@
-"""Suggestions to release or move claims: who would have to give back what they hold for the demand to fit.
+"""Suggestions to release or move claims: the holders that would have to release devices for the demand to fit.
 
 First where claims could go that leave devices to the demand.
 """
@@ -379,7 +379,7 @@ class _Blockers:
 
     @cached_property
     def _barred(self) -> Mapping[NodeIndex, set[ClaimKey]]:
-        """The nodes that would do beside devices if nobody were there who uses claims, each with these claims."""
+        """The nodes that would do beside devices without the pods that use claims, each with these claims."""
         bars, snapshot = self._snapshot.bars, self._snapshot
         usable = frozenset(snapshot.nodes)
         everywhere = (
@@ -511,7 +511,7 @@ class _Blockers:
         )
 
     def priority(self, claim: ClaimKey) -> int:
-        """The highest priority of the pods that use a claim; 0 if nobody does."""
+        """The highest priority of the pods that use a claim; 0 if no pod does."""
         return max(self._priorities.get(claim, (0,)))
 
     @cached_property

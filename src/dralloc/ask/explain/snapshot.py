@@ -1,4 +1,4 @@
-"""The scheduling snapshot that a demand meets: what it can still get, and what everybody else has by then.
+"""The snapshot that a demand meets when its turn comes: what it can still get, and the holdings of all others.
 
 First which demand a claim or pod is, and what caps leave to it.
 """

@@ -164,7 +164,7 @@ class _AddedNodes:
 def _at_the_moment(
     compiled: CompiledCluster, snapshot: DemandSnapshot
 ) -> Scenario:
-    """The cluster once everybody has what they have been granted when the demand comes."""
+    """The cluster at the demand's turn: with everything that was granted before."""
     placements = tuple(snapshot.placements)
     homes = {}
     for placement in placements:

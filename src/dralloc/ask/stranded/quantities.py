@@ -100,7 +100,7 @@ class Quantities:
             yield "device", published.slot, ""
 
     def once(self, device: DeviceIndex) -> Iterator[tuple[QuantityKey, int]]:
-        """Yield the amounts that a device takes when it comes into use, whoever gets it."""
+        """Yield the amounts that a device takes when it comes into use, whichever claim gets it."""
         published = self._problem.devices[device]
         if published.slot not in self._ledger.shares:
             for counter, amount in published.consumes:

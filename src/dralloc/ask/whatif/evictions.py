@@ -85,7 +85,7 @@ class EvictionUnit:
 
 
 def _eviction_units(cluster: Cluster) -> Iterator[EvictionUnit]:
-    """Yield all pods that have a node, by who is evicted together (KEP-5710).
+    """Yield all pods that have a node, in units that are evicted together (KEP-5710).
 
     Source: ``framework/preemption/types.go`` of ``kubernetes/pkg/scheduler``. A group without a priority of its own has
     the highest of its pods.
@@ -507,7 +507,7 @@ class Preemptor:
 
 @dataclass(frozen=True)
 class Staging:
-    """Newcomers beside everybody who may be evicted.
+    """Newcomers beside all pods that may be evicted.
 
     Parameters
     ----------
@@ -644,7 +644,7 @@ class Staging:
         return replace(self.problem, demands=tuple(demands))
 
     def alone(self) -> Problem:
-        """Return the problem in which nobody comes."""
+        """Return the problem without newcomers."""
         demands = [
             replace(demand, nodes=())
             if number < len(self.newcomers)

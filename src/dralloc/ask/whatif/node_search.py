@@ -193,7 +193,7 @@ class NodeSearch:
         return best[1:]
 
     def _ranks(self) -> Mapping[int, int]:
-        """Return, by type, for how many demands it is: first fit is to fill those first that nobody else wants."""
+        """Return the number of demands that can use each type: first fit fills the least wanted types first."""
         problem = self._on(range(len(self.nodes)))
         capabilities = NodeCapabilities(problem)
         demand_counts = Counter(
@@ -217,7 +217,7 @@ class NodeSearch:
             yield sorted(as_given, key=lambda demand: -relaxed.worth[demand])
 
     def _rooms(self, waiting: Sequence[DemandIndex]) -> list[int] | None:
-        """The types of nodes that take those who wait; None if somebody fits nowhere."""
+        """The types of nodes that take the waiting demands; None if a demand fits nowhere."""
         single = range(len(self.nodes))
         problem = self._on(single)
         types_with_room: list[int] = []

@@ -1,4 +1,4 @@
-"""Partitionable devices: which of their partitions can exist together, and whom these serve.
+"""Partitionable devices: the partitions that can exist together, and the demands that these serve.
 
 A unit is what shares counters: a GPU as a whole and in all its parts (KEP-4815), or a device that shares none. A layout
 is a set of partitions of a unit that its counters allow all at once, to which none can be added. Partitions that serve
@@ -69,7 +69,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Devices that share counters, of which somebody has use, with their types; ``key`` is equal for equal units."""
+    """Devices that share counters and are of use to a demand, with their types; ``key`` is equal for equal units."""
 
     devices: tuple[DeviceIndex, ...]
     types: tuple[int, ...]

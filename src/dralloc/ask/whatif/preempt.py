@@ -218,7 +218,7 @@ class Preemption(Provisional):
 
     @property
     def _is_proven(self) -> bool:
-        """The same as long as nobody is evicted who is left out."""
+        """Whether the answer is proven, if the pods that were left out may not be evicted."""
         return (
             all(tier.proven for tier in self.tiers)
             if self.possible

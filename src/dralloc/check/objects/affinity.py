@@ -124,7 +124,7 @@ class AffinityRules:
 
 
 def affinity_holds_in_order(whereabouts: Whereabouts) -> Iterator[str]:
-    """Each newcomer found somebody whom its affinity means, or was the one who may begin, when it came."""
+    """Check that each newcomer, when it came, found a pod that its affinity means, or was allowed to be the first."""
     rules = AffinityRules(whereabouts)
     for pod in whereabouts.newcomers if rules.carried else ():
         if pod in rules.carried and not rules.carried[pod].lets_come(pod):
@@ -246,7 +246,7 @@ def _after_the_first(
 
 
 def affinity_holds_in_some_order(whereabouts: Whereabouts) -> Iterator[str]:
-    """There is one order of newcomers in which each finds somebody whom its affinity means, or may begin."""
+    """Check that newcomers have an order in which each finds a pod that its affinity means, or may be the first."""
     rules = AffinityRules(whereabouts)
     for flocks in _apart(_flocks(rules)):
         for flock in _SomeOrder(flocks).stuck():
@@ -282,7 +282,7 @@ class _Flock:
 
     @property
     def may_begin(self) -> bool:
-        """Whether one of them may come if nobody is there whom its terms mean."""
+        """Whether one of them may come if no pod is there that its terms mean."""
         rule = self.carried
         return (
             rule is not None
@@ -348,7 +348,7 @@ class _SomeOrder:
         self._flocks = flocks
 
     def stuck(self) -> Sequence[_Flock]:
-        """The flocks that cannot have come; nobody if there is an order."""
+        """The flocks that cannot have come; none if there is an order."""
         return (
             self._stuck_if_all_begin()
             or self._stuck_by_one_rule()
@@ -463,7 +463,7 @@ class _SomeOrder:
 def _must_wait(
     flock: _Flock, pending: Beginners, beside: AffinityRule | None = None
 ) -> bool:
-    """Whether somebody else has to begin before, for a rule that would see the flock."""
+    """Whether another pod has to be first, for a rule that would see the flock."""
     return any(
         rule in pending and rule is not beside and flock.pairs(rule)
         for rule in flock.meaning

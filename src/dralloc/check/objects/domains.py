@@ -114,7 +114,7 @@ class _SpreadRule:
 
 
 def _rules(whereabouts: Whereabouts) -> Sequence[_SpreadRule]:
-    """The constraints of newcomers, each with those who have it."""
+    """The constraints of newcomers, each with the pods that have it."""
     rules: dict[Hashable, _SpreadRule] = {}
     eligible: dict[Hashable, tuple[Mapping[str, str], frozenset[str]]] = {}
     for pod in whereabouts.newcomers:
@@ -535,7 +535,7 @@ class _Groups:
         return children
 
     def defect_above(self, group: _Group) -> str:
-        """Return why nobody of a group can be placed, whatever the others do; empty if there is no reason."""
+        """Return why no pod of a group can be placed, whatever the others do; empty if there is no reason."""
         path = self.above(group)
         for key in path:
             if key not in self.composites:

@@ -453,7 +453,7 @@ class PodOnNode:
 
 
 class AffinityTerm(NamedTuple):
-    """A term of affinity or anti-affinity: whom it means, and what it takes for one place.
+    """A term of affinity or anti-affinity: the pods that it means, and the label that makes a domain.
 
     Parameters
     ----------

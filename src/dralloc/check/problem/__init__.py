@@ -195,7 +195,7 @@ def constraints_hold(view: View) -> Iterator[str]:
 
 
 def constraints_over_claims_hold(view: View) -> Iterator[str]:
-    """So do those that a constraint covers on several claims, whoever got these, and those that were there before."""
+    """Check that the devices which a constraint covers on several claims, earlier ones included, keep it."""
     forms: dict[Hashable, dict[ClaimKey, Constraint]] = defaultdict(dict)
     for placement in view.solution.placements:
         demand = view.problem.demands[placement.demand]

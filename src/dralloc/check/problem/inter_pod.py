@@ -124,7 +124,7 @@ def groups_are_in_one_domain(view: View) -> Iterator[str]:
 
 
 def affinity_has_an_order(view: View) -> Iterator[str]:
-    """Demands with affinity can have come one after the other, each to somebody whom it means."""
+    """Check that demands with affinity can have come one after the other, each to a pod that it means."""
     rules = {
         rule: members
         for rule, members in view.roles.items()
@@ -214,13 +214,13 @@ class _Queue:
         return best
 
     def _somebody_was_there(self, rule: Affinity) -> bool:
-        """Whether pods that run are meant, so that nobody can begin."""
+        """Whether running pods are meant, so that no demand can be the first."""
         return any(rule.counted) or not self._running.isdisjoint(
             self._counting[rule]
         )
 
     def _may_begin(self, beginning: Sequence[DemandIndex]) -> bool:
-        """Whether there is an order in which each of them comes before everybody whom its rules mean."""
+        """Whether there is an order in which each of them comes before all demands that its rules mean."""
         waiting = set(beginning)
         while waiting:
             free = [
@@ -318,7 +318,7 @@ class _EqualPlacements:
 
     @property
     def waits(self) -> bool:
-        """Whether somebody has not come."""
+        """Whether some demand has not come."""
         return self.come < len(self.demands)
 
     @property
@@ -344,7 +344,7 @@ def _groups(
 
 
 class _Arrivals:
-    """Tries who comes next, and takes it back where nobody can come any more."""
+    """Tries orders of arrival: lets one demand after the other come, and goes back where none can come any more."""
 
     def __init__(self, groups: Sequence[_EqualPlacements]) -> None:
         self._groups = groups

@@ -158,7 +158,7 @@ def other_version(cluster: Cluster, choices: Choices) -> Iterator[Finding]:
 
 
 def _left_alone(cluster: Cluster) -> Iterator[Finding]:
-    """Devices that nobody can get because a gate is off (KEP-5963)."""
+    """Devices that no claim can get because a gate is off (KEP-5963)."""
     for slice_ in cluster.slices:
         for number, device in enumerate(slice_.spec.devices):
             if declares_groups(device):
@@ -170,7 +170,7 @@ def _left_alone(cluster: Cluster) -> Iterator[Finding]:
 
 
 def _evictions(cluster: Cluster, table: MatchTable) -> Iterator[Finding]:
-    """Taints with effect ``NoExecute`` on allocated devices: whoever does not tolerate them is evicted (KEP-5055)."""
+    """Taints with effect ``NoExecute`` on allocated devices: pods that do not tolerate them are evicted (KEP-5055)."""
     evicted: dict[tuple[Identity, str], list[str]] = defaultdict(list)
     about: dict[tuple[Identity, str], ApiObject] = {}
     results = (
@@ -221,7 +221,7 @@ Unmodelled = tuple[Finding, frozenset[Mode]]
 def _find_unmodelled(
     cluster: Cluster, problem: Problem
 ) -> Iterator[Unmodelled]:
-    """Find the fields that nobody knows, and those that some mode ignores by the table in `dralloc.compile.modelled`.
+    """Find unknown fields, and those that some mode ignores by the table in `dralloc.compile.modelled`.
 
     Parameters
     ----------

@@ -311,7 +311,7 @@ class DevicePlugins:
         )
 
     def asked(self, pod: Pod) -> frozenset[str]:
-        """The extended resources that a pod asks for, whoever offers them (upstream's ``IsExtendedResourceName``)."""
+        """The extended resources that a pod requests, however offered (upstream's ``IsExtendedResourceName``)."""
         return frozenset(name for name in pod.requested if is_extended(name))
 
     def missing(self, pod: Pod) -> list[str]:

@@ -559,7 +559,7 @@ class PodRules:
     def _by_host(
         self, wanting: Collection[PodKind], running: Collection[PodKind]
     ) -> Collection[Term]:
-        """The terms of anti-affinity for which a node is a place of its own, and whom they mean among who has them."""
+        """The terms of anti-affinity whose domain is the node, and the pods that each means among its own."""
         names = [
             node.metadata.labels[HOSTNAME_LABEL]
             for node in self._nodes

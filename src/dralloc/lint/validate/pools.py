@@ -1,4 +1,4 @@
-"""Rules about pools, of which the API server sees one slice at a time; and who accepts the devices of whole pools."""
+"""Rules about pools, of which the API server sees one slice at a time; and the requests that accept their devices."""
 
 from __future__ import annotations
 
@@ -524,7 +524,7 @@ class Candidates:
         ]
 
     def capable(self, request: Details) -> list[Offer]:
-        """Return the tolerated devices that have the capacity which the request asks for, while nobody else uses it."""
+        """Return the tolerated devices that have the requested capacity, while nothing else is in use."""
         alternative = self._of_request[id(request)]
         return [
             offer

@@ -1,4 +1,4 @@
-"""Rules about what was allocated and who uses it: the status of claims, and pods that refer to claims."""
+"""Rules about allocations and their users: the status of claims, and pods that refer to claims."""
 
 from __future__ import annotations
 

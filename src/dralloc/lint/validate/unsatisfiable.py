@@ -1,4 +1,4 @@
-"""Rules about demand and offer: requests that nothing published could serve, and devices that nobody reaches."""
+"""Rules about demand and supply: requests that no published device could serve, and devices without a request."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def report(answer: Answer, output: Path | str, *, title: str = "") -> None:
 
 
 def page_renderer() -> ModuleType:
-    """Return the module that draws the page; it needs what not everybody has installed.
+    """Return the module that draws the page; it needs libraries that are not always installed.
 
     Raises
     ------

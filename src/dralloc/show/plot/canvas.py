@@ -71,7 +71,7 @@ _OFF_SCREEN: ContextVar[bool] = ContextVar("_OFF_SCREEN", default=False)
 
 @contextmanager
 def off_screen() -> Iterator[None]:
-    """Within it, new figures belong to nobody: no window system is asked for, and nothing keeps them alive."""
+    """Within it, new figures have no window: no window system is asked for, and nothing keeps them alive."""
     token = _OFF_SCREEN.set(True)
     try:
         yield
@@ -80,7 +80,7 @@ def off_screen() -> Iterator[None]:
 
 
 class DescribedFigure(Figure):
-    """A figure that says what there is to see in it, for those who do not see it.
+    """A figure with a description of what it shows, for readers who do not see it.
 
     A notebook shows it as an image with that as its alternative text, which matplotlib's own images do not have.
     """

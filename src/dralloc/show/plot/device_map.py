@@ -708,7 +708,7 @@ def _entries(
 
 
 def _tip(plan: Plan, holding: HeldDevice) -> str:
-    """Return everything about a holding, for whoever points at it."""
+    """Return everything about a holding, for the pointer."""
     device = plan.compiled.problem.devices[holding.device].id
     state = "placed" if holding.new else "allocated before"
     if holding.admin:

@@ -1,4 +1,4 @@
-"""The gain of the optimum: demands by who places them, and the alternatives that requests get in each mode."""
+"""The gain of the optimum: demands by the modes that place them, and the alternatives of requests in each mode."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _Missing = tuple[bool, bool]
 
 
 class _Segment(NamedTuple):
-    """A part of a bar: whom it counts, what that is called in the legend and in a description, how it is outlined."""
+    """A part of a bar: the demands that it counts, its words in the legend and in a description, and its outline."""
 
     missing: _Missing
     label: str

@@ -66,7 +66,7 @@ def allocation_over_time(
     *,
     title: str = "Devices held and wanted",
 ) -> Axes:
-    """Draw how many devices were held over time, and how many were wanted by who ran or waited.
+    """Draw the number of devices held over time, and the number wanted by pods that ran or waited.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def waiting_distribution(
     *,
     title: str = "Waiting time",
 ) -> Axes:
-    """Draw the part of all arrivals that had a place after so long; who never had one keeps the line below 100%.
+    """Draw the part of all arrivals placed after so long; arrivals that never were keep the line below 100%.
 
     Parameters
     ----------

@@ -524,7 +524,7 @@ def first_fit(
 
 @without_garbage_collection()
 def completed(problem: Problem, placements: Iterable[Placement]) -> Solution:
-    """Place by first fit whoever has no place in an earlier answer, beside those who have.
+    """Place, by first fit, the demands that an earlier answer does not place, beside those that it places.
 
     Who has a place there keeps it if all of it is still to be had; a gang if all of its places are, and they are
     enough. All others come after them; but whoever finds no room comes before all who weigh less, and some of these
@@ -597,7 +597,7 @@ def _is_whole(
     members: Sequence[DemandIndex],
     present: Sequence[Placement],
 ) -> bool:
-    """Return whether so many of those who are placed together have a place that the others need none."""
+    """Return whether so many of those that are placed together are placed that the others need not be."""
     demands = [problem.demands[member] for member in members]
     if any(demand.parent for demand in demands):
         return len(present) == len(members)

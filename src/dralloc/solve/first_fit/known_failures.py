@@ -220,7 +220,7 @@ class FreeDevices:
         return self._bounds[key]
 
     def forget(self, nodes: NDArray[np.intp]) -> None:
-        """Something has been released on these nodes: nobody knows how many devices are free there."""
+        """Note a release on these nodes: the number of free devices there is not known any more."""
         for bound in self._bounds.values():
             bound.obtainable[nodes] = bound.offered[nodes]
 
@@ -564,7 +564,7 @@ class KnownFailures:
         listed: CandidateList,
         node: NodeIndex,
     ) -> None:
-        """Count the devices that can still be had, and give up the node for others who need more."""
+        """Count the devices that can still be had, and give up the node for demands that need more."""
         obtainable = self._free.count(alternative, listed)
         if obtainable == bound.obtainable[node]:
             return

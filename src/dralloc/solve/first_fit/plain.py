@@ -215,7 +215,7 @@ class PlainRun:
         return self._ledger
 
     def accept(self, placement: Placement) -> None:
-        """Enter a placement that somebody else has found, and that keeps every rule."""
+        """Enter a placement that was found elsewhere, and that keeps every rule."""
         claims = self._problem.demands[placement.demand].claims
         eligibility = self._problem.eligibility
         granted = zip(claims, placement.grants, strict=True)

@@ -72,7 +72,7 @@ class ResidualRequest:
 
     @property
     def admin(self) -> bool:
-        """Whether it asks for admin access, which nobody else stands in the way of."""
+        """Whether it asks for admin access, which no other allocation can prevent."""
         return any(alternative.admin for alternative in self.alternatives)
 
     def covered_by(self, constraint: Constraint) -> bool:
@@ -159,7 +159,7 @@ def _costs(
     *,
     alone: bool,
 ) -> Costs:
-    """Return the cost of a device. What opens a shareable device counts only where nobody else can have opened it."""
+    """Return the cost of a device. What opens a shareable device counts only where no share can have opened it."""
     offered = problem.devices[device]
     opening = not offered.shareable or (alone and not ledger.is_open(offered))
     return request.counters_of(problem, device, opening=opening)

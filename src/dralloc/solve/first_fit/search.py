@@ -73,7 +73,7 @@ class SearchLedger(Ledger):
         )
 
     def is_in_use_before(self, device: Device) -> bool:
-        """Whether the device was taken before the current demand, for somebody without admin access."""
+        """Whether the device was taken before the current demand, without admin access."""
         if self.is_free(device):
             return False
         taken_now = (
@@ -130,7 +130,7 @@ class SearchLedger(Ledger):
                 del self._taking[device.slot]
 
     def reserve(self, device: Device, sign: int = 1) -> None:
-        """Keep, or free again, the counters of a device that nobody has."""
+        """Keep, or free again, the counters of a device that is not allocated."""
         self._consume(device.consumes, sign)
 
     def revert(self) -> None:

@@ -1,4 +1,4 @@
-"""Rules between pods by topology domain (see `dralloc.problem.inter_pod`), as rows over who is on which node."""
+"""Rules between pods by topology domain (see `dralloc.problem.inter_pod`), as rows over demands on nodes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def spread_in_turn(model: Model) -> None:
 
 
 def _roles(model: Model) -> Mapping[InterPodRule, dict[DemandIndex, Role]]:
-    """By rule, who has a role in it."""
+    """The demands with a role in each rule."""
     roles: dict[InterPodRule, dict[DemandIndex, Role]] = defaultdict(dict)
     for demand in model.variables.miss:
         for role in model.problem.demands[demand].roles:
@@ -136,7 +136,7 @@ class _Among:
                 self.cp.add(on == 0)
 
     def astray(self, domains: Domains) -> Iterator[Literal]:
-        """Yield the literals that somebody who runs and carries the rule is on a node in no domain."""
+        """Yield the literals that a running pod which carries the rule is on a node in no domain."""
         for demand, node, on in self._on:
             role = self.roles[demand]
             if role.carries and role.runs and self._names[node] not in domains:
@@ -145,7 +145,7 @@ class _Among:
     def anywhere_in(
         self, topologies: Iterable[Domains], demands: Iterable[DemandIndex]
     ) -> Mapping[DemandIndex, Literal]:
-        """Whether each of some demands is in any domain: nobody sees it elsewhere."""
+        """Whether each of some demands is in any domain: elsewhere no term sees it."""
         labelled = {name for domains in topologies for name in domains}
         in_domains = grouped(
             (demand, on)
@@ -220,7 +220,7 @@ def _apart_from_running(among: _Among, rule: AntiAffinity) -> None:
 
 
 def _one_domain(among: _Among, rule: OneDomain) -> None:
-    """Keep all that come in one domain: that of running pods; if these are in several, or in none, nobody comes."""
+    """Keep the rule's demands in one domain: that of running pods; without a single one, forbid them."""
     among.forbid_outside(rule.domains)
     coming = among.by_domain(
         rule.domains, lambda role: role.carries and not role.runs

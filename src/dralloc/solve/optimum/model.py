@@ -479,7 +479,7 @@ class Model:
     turns: dict[Hashable, cp_model.IntVar] = field(default_factory=dict)
 
     def turn(self, of: Hashable) -> cp_model.IntVar:
-        """Return when a demand comes, or another time between the turns of demands, if it matters to somebody."""
+        """Return the variable for the turn of a demand, or a time between turns, if the order matters."""
         if of not in self.turns:
             # There is room for one other time beside each demand.
             last = 2 * len(self.variables.miss) + 1

@@ -32,7 +32,7 @@ class TooLarge(Stopped):
 
 
 class Cancelled:
-    """A wish to stop, of who calls `cancel`, or who answers a ``question`` that is asked each time."""
+    """A wish to stop: of a caller of `cancel`, or as the answer to a ``question`` that is asked each time."""
 
     def __init__(self, question: Callable[[], bool] = lambda: False) -> None:
         self._question = question

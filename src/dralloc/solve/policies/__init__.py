@@ -1,4 +1,4 @@
-"""Policies beside first fit and the optimum: who comes next, and which node is best for him.
+"""Policies beside first fit and the optimum: the order of the demands, and the best node for each.
 
 All of them place one demand after the other and search a node as first fit does. What differs is the order of the
 demands and the choice of the node: two entries of a table, `dralloc.solve.policies.table`. Users write their own by

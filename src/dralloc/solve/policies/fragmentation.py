@@ -655,7 +655,7 @@ class ExpectedFragmentation:
         return self._known[key]
 
     def parts(self, node: NodeIndex) -> NodeParts | None:
-        """Return the free part of a node for each class; None if it has no devices, or if nobody asks for any."""
+        """Return the free part of a node for each class; None if it has no devices, or if no class asks for any."""
         return self._parts(self._states.after(node, ()))
 
     def _measure(self, components: Sequence[tuple[int, NodeComponent]]) -> int:

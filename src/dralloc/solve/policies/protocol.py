@@ -170,7 +170,7 @@ class OfferedNode:
         )
 
     def free_devices(self, driver: str = "") -> int:
-        """Return how many of them nobody uses and could be given, each by itself: also not for want of a counter."""
+        """Return how many of them are free and could be allocated, each by itself: also not for want of a counter."""
         ledger, nothing = self._ledger, Charge()
         return sum(
             ledger.is_free(device) and ledger.has_counters(device, nothing)

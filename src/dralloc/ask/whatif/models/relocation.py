@@ -320,7 +320,7 @@ class Relocation:
         )
 
     def another(self, than: Solution) -> Solution | None:
-        """Another best exchange: somebody moves elsewhere than in any answer given here before.
+        """Another best exchange: some claim moves elsewhere than in any answer given here before.
 
         None if there is no other, or no time left to find one.
         """
@@ -345,7 +345,7 @@ class Relocation:
 
     @cached_property
     def _others(self) -> tuple[Model, cp_model.IntVar]:
-        """A model of the best answers, in which it is decided who gets which device; and that there is no other."""
+        """A model of the best answers that decides every device; and a variable for there being no other answer."""
         model = build_for(
             self.problem, self.component.subset.sites, self.stop, named=True
         )

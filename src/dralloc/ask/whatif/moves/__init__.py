@@ -1,4 +1,4 @@
-"""Moving what is allocated: who may move where, the best exchange, and an order in which nothing is over-committed.
+"""Moves of allocated claims: options, the best exchange, and an order in which nothing is over-committed.
 
 - `dralloc.ask.whatif.moves.migration`: the allocated claims of a problem that may move, and how;
 - `dralloc.ask.whatif.moves.rearrange`: the problem in which each of them stays or moves, and its best answer;

@@ -1,4 +1,4 @@
-"""From a cluster to the claims that may move: who uses them, where they are, and what they may ask for anew.
+"""The claims of a cluster that may move: their users, their devices, and what they may ask for anew.
 
 Claims that pods share, and claims of one pod, are a *group*: whoever moves takes the pods along, and the claims of
 these pods that stay must be usable from where the pods go. A pod that moves is a pod that is scheduled anew: whatever
@@ -116,7 +116,7 @@ class ClaimUsers:
             )
 
     def is_settled(self, group: ClaimGroup) -> bool:
-        """Whether nobody of the group still waits for a claim or to be scheduled, or is about to go."""
+        """Whether no pod of the group waits for a claim or to be scheduled, or is about to go."""
         claims = (
             self.cluster.claim(key)
             for pod in group.pods
@@ -261,7 +261,7 @@ class ClusterMigration:
 
     @cached_property
     def migration(self) -> Migration:
-        """The problem of who may move, and how."""
+        """The problem of moves: the claims that may move, and their options."""
         movers, running = tuple(self._movers()), list(self._running())
         names = self.compiled.problem.nodes
         present = [(pod.roles, names[pod.home].name) for pod in running]
@@ -297,7 +297,7 @@ class ClusterMigration:
 
     @property
     def unknown(self) -> int:
-        """The number of claims that are reserved for somebody who was not given."""
+        """The number of claims that are reserved for a pod which is not in the input."""
         lone = (
             key
             for group in self.groups
@@ -320,7 +320,7 @@ class ClusterMigration:
 
     @cached_property
     def _anew(self) -> Mapping[tuple[ClaimKey, bool], Demand]:
-        """Return what everybody asks for, also who runs, by name, and whether it is a claim that no pod uses."""
+        """Return every demand, of running pods too, by name, and whether it is a claim that no pod uses."""
         compiled = self.compiled
         pairs = zip(
             compiled.problem.demands, compiled.whole.demands, strict=True
@@ -332,7 +332,7 @@ class ClusterMigration:
 
     @cached_property
     def _current(self) -> CompiledCluster:
-        """The cluster as it is, without devices: who belongs to which gang does not depend on them."""
+        """The cluster as it is, without devices: pods' gangs do not depend on them."""
         bare = Scenario(self.users.cluster).without_slices().cluster
         names = [node.metadata.name for node in self.users.nodes]
         return compile_cluster(bare, self.choices, nodes=names)

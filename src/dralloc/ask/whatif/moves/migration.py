@@ -288,7 +288,7 @@ class Migration:
 
     @cached_property
     def ledger(self) -> ClaimLedger:
-        """The ledger as long as nobody has moved. Copy before changing."""
+        """The ledger before any move. Copy before changing."""
         ledger = ClaimLedger(self.problem)
         ledger.hold(
             holding for holder in self.holders for holding in holder.holdings
@@ -312,7 +312,7 @@ class Migration:
 
     @cached_property
     def before(self) -> Problem:
-        """The problem of what is pending beside all that is held, and all pods, as long as nobody has moved."""
+        """The problem of pending demands beside all holdings and all pods, before any move."""
         applied = self.ledger.applied()
         return replace(applied, demands=counting(applied.demands, self.there()))
 
@@ -406,7 +406,7 @@ def _as_published(problem: Problem, movers: Iterable[MovableClaim]) -> bool:
 def _regular(
     migration: Migration, demands: Sequence[Demand], eligibility: Eligibility
 ) -> Iterator[Demand | None]:
-    """The demands of the holders that could be allocated what they have, beside everybody else."""
+    """The demands of the holders that could be allocated the devices that they have, beside all others."""
     ledger = migration.ledger.copy()
     for mover, demand in zip(migration.holders, demands, strict=True):
         ledger.release([mover.key])

@@ -1,4 +1,4 @@
-"""The best exchange: who stays, who moves where, in which order, and what is admitted.
+"""The best exchange: the claims that move, where they move, in which order, and the pods that are admitted.
 
 First the problem in which everybody stays or moves, and what its answers mean.
 """
@@ -108,7 +108,7 @@ class MigrationProblem:
         )
 
     def staying(self, moving: Iterable[int] = ()) -> Iterator[Placement]:
-        """Return all holders but those who move, by index."""
+        """Return all holders but those that move, by index."""
         gone = set(moving)
         for number, place in self.places.items():
             if number not in gone:
@@ -127,7 +127,7 @@ class MigrationProblem:
         ]
 
     def moves(self, solution: Solution) -> tuple[Move, ...]:
-        """Return who moves in an answer."""
+        """Return the moves in an answer."""
         placed = {
             placement.demand: placement for placement in solution.placements
         }
@@ -325,7 +325,7 @@ def _plan(
 
 
 def _greedy(problem: MigrationProblem) -> Solution | None:
-    """An answer in which whoever is worth it moves in the cheapest way, as far as first fit finds room.
+    """An answer in which each claim that is worth it moves in the cheapest way, as far as first fit finds devices.
 
     Everybody holds what they have meanwhile. Often that is the best already: it is optimal if all of them move with
     their first alternatives, and nothing is pending. None if no move is of worth, if moves are limited, or if the

@@ -155,7 +155,7 @@ def _search(number: int, fits: _Fits) -> tuple[Phase, ...]:
 
 
 def _greedy(number: int, fits: _Fits) -> Iterator[Phase]:
-    """Whoever can move does; if nobody can, the next one stops."""
+    """Let each claim move that can; if none can, the next one stops."""
     done: frozenset[int] = frozenset()
     stopped: frozenset[int] = frozenset()
     while len(done) < number:

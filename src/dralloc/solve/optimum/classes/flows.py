@@ -82,7 +82,7 @@ def as_flow_source(
     requirements: Sequence[Requirement],
     asked_for: Iterable[int],
 ) -> FlowSource | None:
-    """The bins of a class as a source of the flow; None if more than one amount matters, or somebody takes nothing."""
+    """The bins of a class as a source of the flow; None if more than one amount matters, or a demand takes nothing."""
     layout = space.layouts[0]
     if len(space.layouts) > 1 or len(layout.groups) > 1:
         return None

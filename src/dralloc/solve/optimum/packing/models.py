@@ -422,7 +422,7 @@ class ExactModel(TieredModel):
                     yield unit_type, [unit]
 
     def miss_at_least(self, costs: Sequence[int]) -> None:
-        """Add that the first tiers cost so much, so that nobody looks for less."""
+        """Add that the first tiers cost at least so much, so that no cheaper answer is looked for."""
         for level, least in enumerate(costs[: len(self.instance.tiers)]):
             if terms := self.cost(level):
                 self.cp.add(sum_of(terms) >= least)
