@@ -127,9 +127,10 @@ class _Company:
     def ask_twice(self) -> None:
         """Some have two claims, whose devices are to be on one PCIe root."""
         for pod in self._some(self._waiting, 0.1):
-            [entry] = pod["spec"]["resourceClaims"]
-            pod["spec"]["resourceClaims"] = [entry, {**entry, "name": "again"}]
-            _annotate(pod)
+            entry = pod["spec"]["resourceClaims"][0]
+            if "resourceClaimTemplateName" in entry:
+                pod["spec"]["resourceClaims"].append({**entry, "name": "again"})
+                _annotate(pod)
 
     def have_gangs_in_line(self) -> None:
         """The devices of some gangs are on PCIe roots of one name."""

@@ -307,6 +307,8 @@ def open_claims(
                         requests=(),
                         constraints=(),
                         defect=defect,
+                        # The first claim may stand for the node, of which this one wants nothing.
+                        is_synthetic=False,
                     )
                 ]
             scopes[scope] = scope._replace(held=held)

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, reject, settings
 from hypothesis import strategies as st
 
 from dralloc.ask.whatif.moves import Action, Migration, MigrationPlan, rearrange
+from dralloc.ask.whatif.moves.rearrange import MigrationProblem
 from dralloc.check import check
 from dralloc.objects.choices import Options, Thresholds
+from dralloc.objects.errors import ModelError
 from dralloc.problem.ledger import ClaimLedger, Holding
 from dralloc.problem.solution import Solution, Status, holdings_of
+from dralloc.solve.optimum.candidates import survey
+from dralloc.solve.optimum.component import build_for
+from dralloc.solve.optimum.search import minimise
+from dralloc.solve.optimum.stopping import Stop
 from examples import examples
 from migrations import best_of_all, migrations
 
@@ -67,6 +73,37 @@ def test_searched_moves(migration: Migration, most: int) -> None:
     assert found.tiers[0].bound >= weight
     assert len(found.moved) == moves
     replayed(migration, found)
+
+
+@settings(THOROUGH, max_examples=examples(25))
+@given(migrations())
+def test_who_cannot_stay_among_some_nodes_moves(migration: Migration) -> None:
+    """A claim that has moved does not vanish where it is decided anew among nodes without its old one."""
+    assume(migration.movers)
+    problem = MigrationProblem(migration, None)
+    stays = set(problem.places.values())
+    sites = {
+        demand: found
+        for demand, found in survey(problem.problem).sites.items()
+        if demand not in stays
+    }
+    model = build_for(problem.problem, sites, Stop())
+    problem.exchange.add_to(model)
+    fewest = problem.exchange.moves().terms(model)
+    try:
+        values = minimise(model.cp, fewest, Options(), Stop()).values
+    except ModelError:
+        # Somebody could only stay.
+        reject()
+    assert values is not None
+    placed = {
+        problem.demands[placement.demand].gang
+        for placement in model.placements(lambda one: values[one.index])
+    }
+    possible = {problem.demands[demand].gang for demand in sites}
+    for stay, move_options in problem.exchange.stay_options:
+        if stay is not None and possible.intersection(move_options):
+            assert len(placed.intersection(move_options)) == 1
 
 
 def replayed(migration: Migration, found: MigrationPlan) -> None:

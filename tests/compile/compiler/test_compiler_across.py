@@ -266,3 +266,22 @@ def test_what_a_pod_holds_already_keeps_it_from_a_claim_that_it_shares(
     )
     plan = dralloc.allocate(cluster(objects, loose), mode=mode)
     assert [key.demand.name for key in plan.placed] == ["q"]
+
+
+def test_so_it_does_where_the_node_has_limits() -> None:
+    """The claim with the contradiction is none of the node, though the first one of such a pod is."""
+    limits = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}
+    home = {**node(), "status": limits}
+    devices = [device("loose"), device("gpu-0", {RAIL: 0})]
+    container = {"name": "c", "resources": {"requests": {"cpu": "2"}}}
+    pods = [
+        pod("p", "s", containers=[container]),
+        annotated(pod("q", "s", "b", containers=[container]), SAME),
+        pod("r", "c", containers=[container]),
+    ]
+    claims = [claim(name, request()) for name in ("s", "b", "c")]
+    objects = [home, device_class(), resource_slice(devices), claims, pods]
+    assert placed(*objects) == ["gpu-0", "loose"]
+    plan = dralloc.allocate(cluster(*objects), mode="first-fit")
+    [unplaced] = plan.unplaced
+    assert "devices that are allocated already violate it" in unplaced.reason

@@ -109,9 +109,11 @@ class Exchange:
         placed = _placed(model)
         for stay, options in self.stay_options:
             moved = [placed[option] for option in options if option in placed]
-            # A claim goes nowhere but to another place: it stays or moves.
-            if stay is not None and stay in placed:
-                model.cp.add_exactly_one([placed[stay], *moved])
+            stays = [placed[stay]] if stay in placed else []
+            # A claim goes nowhere but to another place: it stays or moves. In a part of
+            # the nodes without its own it cannot stay.
+            if stay is not None and (stays or moved):
+                model.cp.add_exactly_one([*stays, *moved])
             else:
                 model.cp.add_at_most_one(moved)
         for options in self.groups:
