@@ -280,8 +280,8 @@ def test_so_it_does_where_the_node_has_limits() -> None:
         pod("r", "c", containers=[container]),
     ]
     claims = [claim(name, request()) for name in ("s", "b", "c")]
-    objects = [home, device_class(), resource_slice(devices), claims, pods]
-    assert placed(*objects) == ["gpu-0", "loose"]
-    plan = dralloc.allocate(cluster(*objects), mode="first-fit")
+    given = home, device_class(), resource_slice(devices), claims, pods
+    assert placed(*given) == ["gpu-0", "loose"]
+    plan = dralloc.allocate(cluster(*given), mode="first-fit")
     [unplaced] = plan.unplaced
     assert "devices that are allocated already violate it" in unplaced.reason

@@ -109,13 +109,14 @@ class Exchange:
         placed = _placed(model)
         for stay, options in self.stay_options:
             moved = [placed[option] for option in options if option in placed]
-            stays = [placed[stay]] if stay in placed else []
+            if stay is None:
+                model.cp.add_at_most_one(moved)
+                continue
             # A claim goes nowhere but to another place: it stays or moves. In a part of
             # the nodes without its own it cannot stay.
-            if stay is not None and (stays or moved):
+            stays = [placed[stay]] if stay in placed else []
+            if stays or moved:
                 model.cp.add_exactly_one([*stays, *moved])
-            else:
-                model.cp.add_at_most_one(moved)
         for options in self.groups:
             model.cp.add_at_most_one(
                 [placed[option] for option in options if option in placed]
