@@ -16,14 +16,14 @@ from any_problem import weighted
 from dralloc.check.problem import violations
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Options
-from dralloc.problem import DemandIndex, Problem
+from dralloc.problem import DemandIndex, Problem, indices
 from dralloc.problem.solution import Appraisal, Placement, Solution
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.objective import within_caps
 from dralloc.solve.recreate.answer import WorkingAnswer, movable_units
 from dralloc.solve.recreate.change import ChangeSearch
-from dralloc.solve.recreate.search import Starts, recreated
+from dralloc.solve.recreate.search import Starts, recreated, starts
 from dralloc.solve.work import Parcel
 from examples import examples
 from pod_strategies import bound_pods
@@ -186,7 +186,8 @@ def test_without_a_limit_all_orders_are_tried(
     problem = mixed_sizes()
     in_two_orders = [first_fit(problem).placements, ()]
     monkeypatch.setattr(
-        "dralloc.solve.recreate.search.starts", lambda _: iter(in_two_orders)
+        "dralloc.solve.recreate.search.starts",
+        lambda *_: iter(in_two_orders),
     )
     answers = Starts(problem, Options(steps=0))((), None, lambda: inf)
     assert list(answers) == in_two_orders
@@ -252,3 +253,14 @@ def test_who_depends_on_others_stays() -> None:
         (0,),
         (1, 2),
     ]
+
+
+def test_where_prices_are_known_who_pays_less_comes_first() -> None:
+    problem = mixed_sizes()
+    # At these prices the demands for 6 are the small ones.
+    sizes = {
+        demand: 1 if demand >= 6 else 2 for demand in indices(problem.demands)
+    }
+    [answer] = starts(problem, Appraisal(sizes, sizes, [0] * 6))
+    small = [placement for placement in answer if placement.demand >= 6]
+    assert len(small) == 6

@@ -50,22 +50,36 @@ from dralloc.solve.recreate.answer import MovableUnit, movable_units
 from dralloc.solve.recreate.change import ChangeSearch
 from dralloc.solve.work import Excerpt, Parcel, run_all
 
-__all__ = ["Starts", "recreated"]
+__all__ = ["Starts", "recreated", "starts"]
 
 # ----------------------------------------------------------------------------
 # Answers to start a search from: first fit, with the demands in orders that favour
 # the small.
 #
-# What runs short first differs from node to node, and is not known before. So there
-# is an order for each resource that nodes themselves have, which everybody takes
+# What runs short first differs from node to node. Where prices say how scarce what is,
+# the order by what demands pay is better than any other. Where nothing is known, there
+# is an order for each resource that nodes themselves have, which every pod takes
 # something of, and one for all resources together.
 
 
-def starts(problem: Problem) -> Iterator[tuple[Placement, ...]]:
+def starts(
+    problem: Problem, appraisal: Appraisal | None = None
+) -> Iterator[tuple[Placement, ...]]:
     """Give out answers that keep every rule but budgets, one after the other, as they are asked for.
 
-    Inside a priority, demands that ask for fewer devices come first; of these, those that take less.
+    Inside a priority, demands come first that pay less; if that is not known, those that ask for fewer devices, and of
+    these, those that take less.
     """
+    if appraisal is not None:
+        order = sorted(
+            indices(problem.demands),
+            key=lambda demand: (
+                -problem.demands[demand].priority,
+                appraisal.sizes.get(demand, 0),
+            ),
+        )
+        yield place_all(QuickRun(problem), problem, order, {}).placements
+        return
     sizes = Sizes(problem)
     amounts_by_demand = [sizes.taken(demand) for demand in problem.demands]
     resources = sorted(
@@ -496,7 +510,8 @@ class Starts:
         """
         best = present
         later = (1 - _ORDERS) * seconds()
-        for placements in () if self._around else starts(self._problem):
+        orders = starts(self._problem, appraisal)
+        for placements in () if self._around else orders:
             yield placements
             best = max(best, placements, key=self._worth)
             if seconds() < later:
