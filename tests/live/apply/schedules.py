@@ -42,7 +42,12 @@ LONG_AGO = "-20200101t000000z"
 """The end of the name of a run whose time is over."""
 RULES_ON = "DRADeviceTaintRules=true"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-UNDOING = (JournalStep.RETRACT, JournalStep.LIFT, JournalStep.END)
+UNDOING = (
+    JournalStep.GIVE_BACK,
+    JournalStep.RETRACT,
+    JournalStep.LIFT,
+    JournalStep.END,
+)
 """What is done although it cannot be noted."""
 
 
