@@ -176,3 +176,9 @@ def test_what_explains_shows_reasons_of_nodes_without_placing_on_them_alone() ->
         dralloc.explain(whole, "default/a", nodes=["node-1"]).node == "node-0"
     )
     assert dralloc.explain(whole, "default/a", choices=part).node == "node-1"
+
+
+def test_a_word_that_is_no_choice_is_named() -> None:
+    meant = "^'time_limt' is no choice of this question, did you mean \"time_limit\"\\?$"
+    with pytest.raises(TypeError, match=meant):
+        dralloc.explain(two_nodes(), "default/a", time_limt=1)  # type: ignore[call-arg]

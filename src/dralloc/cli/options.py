@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ANSWER",
     "BINDING",
+    "EXPLAINED",
     "GATES",
     "GROUPS",
     "READ",
@@ -426,6 +427,12 @@ SCHEDULER: Final[OptionSet] = {
 }
 """All that matters for all answers."""
 
+EXPLAINED: Final[OptionSet] = {
+    **BINDING,
+    "scheduler_config": SCHEDULER["scheduler_config"],
+}
+"""All that matters for the reasons of any answer."""
+
 GROUPS: Final[Mapping[str, Collection[str]]] = {
     "Output": ("output", "as_json", "no_headers", "quiet"),
     "Input": (*READ.keys() - GATES.keys(), "limit"),
@@ -457,7 +464,14 @@ STUDY: Final[OptionSet] = {
     ),
     "jobs": _count("How many points to work on at a time."),
     **{
-        name: ANSWER[name] for name in ("time_limit", "workers", "goal", "gang")
+        name: SCHEDULER[name]
+        for name in (
+            "time_limit",
+            "workers",
+            "goal",
+            "gang",
+            "scheduler_config",
+        )
     },
 }
 """What matters for all points of a study."""

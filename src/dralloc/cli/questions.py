@@ -20,7 +20,7 @@ import dralloc
 from dralloc.cli.console import Answers, Asking
 from dralloc.cli.options import (
     ANSWER,
-    BINDING,
+    EXPLAINED,
     READ,
     SCHEDULER,
     SEARCH,
@@ -156,7 +156,7 @@ def explain_command(  # noqa: PLR0913 - one parameter per option
         ),
     ] = False,
     *,
-    choices: Annotated[Choices, BINDING],
+    choices: Annotated[Choices, EXPLAINED],
     session: Answers,
 ) -> None:
     """Say why a claim or pod is pending, what it conflicts with, and what would admit it."""
@@ -493,6 +493,10 @@ def layout_command(
 
 
 _MOVES: Final = {**_HEADROOM, "gang": ANSWER["gang"]}
+_PREEMPTED: Final = {
+    **_MOVES,
+    "scheduler_config": SCHEDULER["scheduler_config"],
+}
 
 
 def defragment_command(
@@ -572,7 +576,7 @@ def preempt_command(  # noqa: PLR0913 - one parameter per option
         ),
     ] = "pods",
     *,
-    choices: Annotated[Choices, _MOVES],
+    choices: Annotated[Choices, _PREEMPTED],
     session: Answers,
 ) -> None:
     """Say which pods of lower priority to evict for a claim or pod. Exit code 1 if that does not help."""

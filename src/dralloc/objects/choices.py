@@ -7,13 +7,18 @@ First the words that users choose from, then how the optimum is searched for (`O
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from inspect import Parameter, signature
 from os import PathLike
 from typing import Final, Literal, TypedDict, TypeVar
 
-from dralloc.objects.errors import ChoiceError, DrallocError, ModelError
+from dralloc.objects.errors import (
+    ChoiceError,
+    DrallocError,
+    ModelError,
+    did_you_mean,
+)
 from dralloc.objects.features import ALL_FEATURES, Features
 from dralloc.objects.user_rules import Across, Cap, parsed_across, parsed_caps
 
@@ -532,7 +537,7 @@ class Choices(Options):
         DrallocError
             A choice is made that is not looked at; or as `Choices`.
         """
-        merged = replace(choices or cls(), **words)
+        merged = replace(choices or cls(), **_known(words))
         for name in unused:
             if getattr(merged, name) != getattr(_USUAL, name):
                 raise DrallocError(f"{name}: not a choice of this question")
@@ -540,6 +545,22 @@ class Choices(Options):
 
 
 _USUAL = Choices()
+
+
+def _known(words: NodelessWords) -> NodelessWords:
+    """Return the words, each of which names a choice.
+
+    Raises
+    ------
+    TypeError
+        One does not, as for any other call with a keyword that is not there.
+    """
+    names = [field.name for field in fields(Choices)]
+    for word in words:
+        if word not in names:
+            meant = did_you_mean(word, names)
+            raise TypeError(f"{word!r} is no choice of this question{meant}")
+    return words
 
 
 class NodelessWords(TypedDict, total=False):

@@ -116,3 +116,25 @@ def test_what_it_refuses(
     result = dralloc(full, *arguments)
     assert result.exit_code == Exit.INPUT
     assert message in result.stderr
+
+
+def test_pods_of_another_scheduler_are_explained_by_its_profile(
+    full: Path, tmp_path: Path
+) -> None:
+    objects = list(yaml.safe_load_all(full.read_text()))
+    for read in objects:
+        if read["kind"] == "Pod":
+            read["spec"]["schedulerName"] = "of-gangs"
+    full.write_text(yaml.safe_dump_all(objects))
+    config = tmp_path / "scheduler.yaml"
+    version = "kubescheduler.config.k8s.io/v1"
+    configuration = {
+        "apiVersion": version,
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "of-gangs"}],
+    }
+    config.write_text(yaml.safe_dump(configuration))
+    asked = (full, "--pod", "default/user", "--mode", "scheduler")
+    assert "--scheduler-config" in dralloc(*asked).stdout
+    explained = dralloc(*asked, "--scheduler-config", config)
+    assert "scheduler: default/user is placed on node-0" in explained.stdout
