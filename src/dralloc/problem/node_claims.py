@@ -208,14 +208,19 @@ def _request(profile: int) -> Request:
 def _node_devices(
     devices_only: Problem, limits: Sequence[Amounts]
 ) -> tuple[Device, ...]:
-    """A synthetic device for each node, with slots of their own and in a group of their own."""
+    """A synthetic device for each node, with a slot and a group of its own: what is taken of it concerns one node."""
     slots = [device.slot for device in devices_only.devices]
     groups = [device.group for device in devices_only.devices]
     groups += [counter.group for counter in devices_only.counters]
     first_slot = 1 + max(slots, default=-1)
-    group = 1 + max(groups, default=-1)
+    first_group = 1 + max(groups, default=-1)
     return tuple(
-        _device(node.name, SlotIndex(first_slot + place), group, limits[place])
+        _device(
+            node.name,
+            SlotIndex(first_slot + place),
+            first_group + place,
+            limits[place],
+        )
         for place, node in enumerate(devices_only.nodes)
     )
 

@@ -325,3 +325,29 @@ def test_nodes_that_differ_in_compatibility_groups_only_are_told_apart(
     problem = small(nodes, claim("both", request(count=2)))
     [placement] = place(problem, policy).placements
     assert problem.nodes[placement.node].name == "together"
+
+
+def test_what_is_taken_of_a_node_concerns_this_node_alone() -> None:
+    """Also of its CPU: no other node is looked at again when a pod comes."""
+    objects: list[Json] = [device_class(), claim("gpu", request())]
+    for number in range(5):
+        host = node(f"n{number}")
+        host["status"] = {"allocatable": {"cpu": "2", "pods": "10"}}
+        published = resource_slice(
+            gpus(2), name=f"n{number}", pool=f"n{number}", nodeName=f"n{number}"
+        )
+        objects += [host, published]
+    container = {"name": "c", "resources": {"requests": {"cpu": "1500m"}}}
+    for number in range(2):
+        objects.append(claim(f"gpu-{number}", request()))
+        objects.append(
+            pod(f"pod-{number}", f"gpu-{number}", containers=[container])
+        )
+    problem = compile_cluster(cluster(objects)).whole
+    assert any(demand.claims[0].is_synthetic for demand in problem.demands)
+    run = ScoredRun(problem, least_left)
+    looks = len(run._census.arrivals)
+    for number in indices(problem.demands):
+        run.place(number)
+    assert len(run.placements) == 3
+    assert len(run._census.arrivals) == looks + 3
