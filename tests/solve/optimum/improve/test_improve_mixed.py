@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
+from benchmarks.workloads.mixed import mixed
+from dralloc import allocate
 from dralloc.check.problem import violations
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Goal, Keep, Options
@@ -139,3 +142,16 @@ def test_the_search_alone_reaches_the_optimum_nearly_always() -> None:
 
     ask()
     assert sum(outcomes) >= REACHED * len(outcomes)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "seed", "without"),
+    [(22, 1, ()), (25, 4, ("sharing", "mig"))],
+)
+def test_a_few_steps_place_more_than_mode_scheduler(
+    nodes: int, seed: int, without: Sequence[str]
+) -> None:
+    cluster = mixed(nodes, seed, without)
+    scheduler = allocate(cluster, "scheduler").solution.placements
+    searched = allocate(cluster, steps=8, jobs=1).solution.placements
+    assert len(searched) > len(scheduler)
