@@ -181,4 +181,4 @@ def test_what_explains_shows_reasons_of_nodes_without_placing_on_them_alone() ->
 def test_a_word_that_is_no_choice_is_named() -> None:
     meant = "^'time_limt' is no choice of this question, did you mean \"time_limit\"\\?$"
     with pytest.raises(TypeError, match=meant):
-        dralloc.explain(two_nodes(), "default/a", time_limt=1)  # type: ignore[call-arg]
+        dralloc.explain(two_nodes(), "default/a", time_limt=1)  # type: ignore[call-overload]
