@@ -491,10 +491,10 @@ class Devices(QuickRun):
             self._ledger.revert()
         for grants in grants_of_others:
             assert grants is not None
-            self._give_back(claims, grants)
+            self._hand_back(claims, grants)
         return found
 
-    def _give_back(self, claims: Sequence[Claim], grants_of: Taken) -> None:
+    def _hand_back(self, claims: Sequence[Claim], grants_of: Taken) -> None:
         for claim, grants in zip(claims, grants_of, strict=True):
             for request, choice, device in grants:
                 alternative = claim.requests[request].alternatives[choice]

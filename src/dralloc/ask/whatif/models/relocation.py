@@ -109,7 +109,8 @@ class Exchange:
         placed = _placed(model)
         for stay, options in self.stay_options:
             moved = [placed[option] for option in options if option in placed]
-            stays = [placed[stay]] if stay in placed else []
+            names = () if stay is None else (stay,)
+            stays = [placed[name] for name in names if name in placed]
             # A claim goes nowhere but to another place: it stays or moves. In a part of
             # the nodes without its own it cannot stay.
             if stay is not None and (stays or moved):
