@@ -590,7 +590,7 @@ class _Solve:
     def _consider_starts(self) -> None:
         """Let components that are searched start from the best of what is cheap to have."""
         searched = [
-            candidate for candidate in self._searched() if candidate.is_large
+            candidate for candidate in self._searched() if candidate.needs_start
         ]
         if not searched or self.stop.reached():
             return

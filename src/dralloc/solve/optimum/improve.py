@@ -715,6 +715,9 @@ class NeighbourhoodSearch:
 _SMALL: Final = 50_000
 """Up to so many candidates, the exact model may decide in no time."""
 
+_TINY: Final = 8_000
+"""Up to so many candidates, the exact model is as fast as any other search."""
+
 _FIRST_EFFORT: Final = 1.0
 """What it may take for that (see `Stop.effort`)."""
 
@@ -767,6 +770,11 @@ class SearchedComponent(Component):
     def is_large(self) -> bool:
         """Whether the exact model is not likely to decide it in no time."""
         return not self.subset.sites or self.size > _SMALL
+
+    @property
+    def needs_start(self) -> bool:
+        """Whether the exact model takes so long that a good answer to start from comes sooner."""
+        return not self.subset.sites or self.size > _TINY
 
     @property
     def relaxation(self) -> str:
