@@ -24,6 +24,7 @@ from live.apply.schedules import (
     crowd,
     devices_of,
     gang,
+    refusal,
 )
 from simulated import Simulated
 from wire import (
@@ -649,3 +650,30 @@ def test_a_pod_that_has_no_room_because_of_a_fence_is_told_of_it() -> None:
     why, _, whose = told["default/p"].partition("; ")
     assert why == "its claims are allocated, and no node has room for it"
     assert whose == "run run-1 fences 2 parts of the cluster"
+
+
+def test_a_rollback_that_may_not_look_at_a_pod_takes_nothing_from_it() -> None:
+    """The gang's first pod was released when the run was killed; the server refuses one look at it."""
+    for step in range(30):
+        world = half_released()
+        world.rollback({step: refusal(403)})
+        if world.journal.unfinished:
+            world.rollback({})
+        assert held_of_gang(world) == ["a", "b", "c"], step
+
+
+def half_released() -> World:
+    """A gang of which one pod was released when the run was killed."""
+    world = GANG.world()
+    world.apply({last_step_of_half(): world.journal.kill})
+    return world
+
+
+@cache
+def last_step_of_half() -> int:
+    for step in reversed(range(GANG.world().apply({}))):
+        world = GANG.world()
+        world.apply({step: world.journal.kill})
+        if world.journal.unfinished and released_of(world.server) == ["p"]:
+            return step
+    raise AssertionError("never released by halves")

@@ -423,12 +423,16 @@ class Executor:
         return held
 
     def is_begun(self, unit: WriteUnit) -> bool:
-        """Return whether the run of the journal has taken the gate of a pod of a unit, which cannot be given back."""
+        """Return whether the run of the journal may have taken the gate of a pod of a unit, which cannot be given back.
+
+        Where the server does not say, it has: who is released without its claims waits for ever.
+        """
         released = {
             entry["uid"] for entry in self.journal.of(JournalStep.RELEASE)
         }
         return any(
-            demand.pod in released and self._is_released(demand)
+            demand.pod in released
+            and self._is_released(demand, unless_known=True)
             for demand in unit.demands
         )
 
@@ -464,12 +468,22 @@ class Executor:
     def _is_released_in_part(self, unit: WriteUnit) -> bool:
         return any(map(self._is_released, unit.demands))
 
-    def _is_released(self, demand: WrittenDemand) -> bool:
-        """Return whether a pod is there and has no gate any more."""
+    def _is_released(
+        self, demand: WrittenDemand, *, unless_known: bool = False
+    ) -> bool:
+        """Return whether a pod is there and has no gate any more.
+
+        Parameters
+        ----------
+        unless_known
+            The answer where the server does not let it be looked at.
+        """
         try:
             pod = self._get(PODS, demand.key, demand.pod) if demand.pod else {}
-        except LeftAlone:
+        except Gone:
             return False
+        except LeftAlone:
+            return unless_known
         return bool(pod) and not self._has_gate(pod)
 
     def _has_gate(self, pod: Json) -> bool:
