@@ -37,7 +37,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "lists in JSON": ("[" * DEEP, f"a.json:1:1: is not JSON: {TOO_DEEP}"),
     "objects in JSON": ('{"a":' * DEEP + "1" + "}" * DEEP, f"a.json:1:1: is not JSON: {TOO_DEEP}"),
     "one level too many in JSON": ("\n" + "[" * 255 + "]" * 255, f"a.json:2:1: is not JSON: {TOO_DEEP}"),
-    "lists in flow style": ("a: " + "[" * DEEP, f"a.yaml:1:257: is not YAML: {TOO_DEEP}"),
+    "lists in flow style": ("a: " + "[" * 300, f"a.yaml:1:257: is not YAML: {TOO_DEEP}"),
     "lists in block style": ("- " * DEEP + "a", f"a.yaml:1:509: is not YAML: {TOO_DEEP}"),
     "mappings in flow style": ("{a: " * DEEP, f"a.yaml:1:1017: is not YAML: {TOO_DEEP}"),
     "depth by aliases": (
@@ -111,6 +111,13 @@ HOSTILE: dict[str, tuple[str, str]] = {
 def test_hostile_text(name: str) -> None:
     text, message = HOSTILE[name]
     assert findings_of_error(text, message.partition(":")[0]) == message
+
+
+def test_lists_beyond_what_the_parser_reads_are_too_deep_wherever_it_notices() -> (
+    None
+):
+    message = findings_of_error("a: " + "[" * DEEP, "a.yaml")
+    assert message.endswith(f": is not YAML: {TOO_DEEP}")
 
 
 def test_keys_may_stand_in_several_objects() -> None:

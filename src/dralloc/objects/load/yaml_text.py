@@ -76,7 +76,7 @@ def yaml_documents(data: bytes, limit: int) -> tuple[list[Any], str | None]:
     except yaml.MarkedYAMLError as error:
         return builder.documents, str(
             refused(
-                error.problem or error.context,
+                _said(error.problem or error.context),
                 error.problem_mark or error.context_mark,
             )
         )
@@ -262,6 +262,8 @@ Scalar = str | int | float | bool | None
 
 _TAG: Final = "tag:yaml.org,2002:"
 _SHOWN: Final = 20
+_PARSER_TOO_DEEP: Final = "exceeded maximum nesting depth"
+"""What libyaml says since version 0.2.6, before what it has read that far is handed out."""
 
 
 def _value_of(event: yaml.ScalarEvent) -> Scalar:
@@ -288,6 +290,11 @@ def _value_of(event: yaml.ScalarEvent) -> Scalar:
             f"{text[:_SHOWN]!a} is not what JSON can hold in 64 bits",
             event.start_mark,
         ) from None
+
+
+def _said(problem: str | None) -> str | None:
+    """Return what is wrong in our words: newer parsers have a limit of their own to what is nested, beyond ours."""
+    return TOO_DEEP if problem == _PARSER_TOO_DEEP else problem
 
 
 def refused(problem: str | None, mark: Any) -> TextError:
