@@ -261,6 +261,6 @@ def test_where_prices_are_known_who_pays_less_comes_first() -> None:
     sizes = {
         demand: 1 if demand >= 6 else 2 for demand in indices(problem.demands)
     }
-    [answer] = starts(problem, Appraisal(sizes, sizes, [0] * 6))
+    answer, *_ = starts(problem, Appraisal(sizes, sizes, [0] * 6))
     small = [placement for placement in answer if placement.demand >= 6]
     assert len(small) == 6

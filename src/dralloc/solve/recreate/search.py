@@ -57,9 +57,9 @@ __all__ = ["Starts", "recreated", "starts"]
 # the small.
 #
 # What runs short first differs from node to node. Where prices say how scarce what is,
-# the order by what demands pay is better than any other. Where nothing is known, there
-# is an order for each resource that nodes themselves have, which every pod takes
-# something of, and one for all resources together.
+# the order by what demands pay comes first: most often it is the best. Then there is an
+# order for each resource that nodes themselves have, which every pod takes something
+# of, and one for all resources together.
 
 
 def starts(
@@ -67,7 +67,7 @@ def starts(
 ) -> Iterator[tuple[Placement, ...]]:
     """Give out answers that keep every rule but budgets, one after the other, as they are asked for.
 
-    Inside a priority, demands come first that pay less; if that is not known, those that ask for fewer devices, and of
+    Inside a priority, demands come first that pay less, if that is known; then those that ask for fewer devices, and of
     these, those that take less.
     """
     if appraisal is not None:
@@ -79,7 +79,6 @@ def starts(
             ),
         )
         yield place_all(QuickRun(problem), problem, order, {}).placements
-        return
     sizes = Sizes(problem)
     amounts_by_demand = [sizes.taken(demand) for demand in problem.demands]
     resources = sorted(
@@ -464,7 +463,7 @@ def _with(problem: Problem, placements: Collection[Placement]) -> Ledger:
 # Answers for the optimum to start from: first fit in other orders, then the best of
 # these changed again and again.
 
-_ORDERS: Final = 0.1
+_ORDERS: Final = 0.05
 """The part of the time in which other orders are tried; one that is begun is tried to its end."""
 
 
