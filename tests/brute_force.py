@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import chain, combinations, product
 from typing import NamedTuple
 
@@ -55,7 +54,6 @@ __all__ = [
     "every_solution",
     "feasible",
     "solutions",
-    "without_partial_defects",
 ]
 
 Grants = tuple[Grant, ...]
@@ -486,26 +484,3 @@ def _agrees(
         return len(values) < 2 or bool(frozenset.intersection(*values))
     carried = list(chain.from_iterable(known or {None} for known in values))
     return len(carried) == len(set(carried))
-
-
-def without_partial_defects(problem: Problem) -> Problem:
-    """A defect of one alternative as a defect of its claim, as upstream has it; the referee is milder."""
-    return replace(
-        problem,
-        demands=tuple(
-            replace(
-                demand,
-                claims=tuple(
-                    replace(claim, defect="drawn so")
-                    if any(
-                        each.defect
-                        for request in claim.requests
-                        for each in request.alternatives
-                    )
-                    else claim
-                    for claim in demand.claims
-                ),
-            )
-            for demand in problem.demands
-        ),
-    )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from brute_force import best, without_partial_defects
+from brute_force import best
 from cluster_strategies import clusters
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.api import Pod, PodGroup
@@ -202,7 +202,7 @@ def _is_admitted(crowd: Crowd, evicted: Sequence[_Unit], gang: str) -> bool:
     left = without(
         crowd.cluster, {pod.key for unit in evicted for pod in unit.pods}
     )
-    problem = without_partial_defects(compile_cluster(left, gang=gang).whole)
+    problem = compile_cluster(left, gang=gang).whole
     demands = tuple(
         replace(one, weight=1) for one in problem.demands if one.key in keys
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from brute_force import solutions, without_partial_defects
+from brute_force import solutions
 from crowded import Crowd
 from dralloc.ask.stranded import Row, stranded
 from dralloc.ask.stranded.split import Splitter
@@ -79,7 +79,7 @@ def test_what_can_be_granted_is_what_some_answer_grants(chunk: int) -> None:
 
 def in_some_answer(problem: Problem, demand: Demand) -> set[int]:
     """The devices that the demand is granted for itself in any answer."""
-    alone = without_partial_defects(replace(problem, demands=(demand,)))
+    alone = replace(problem, demands=(demand,))
     return {
         grant.device
         for solution in solutions(alone)

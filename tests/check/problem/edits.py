@@ -188,14 +188,19 @@ def claim(demand: DemandIndex, **changes: Any) -> Edit:
     )(scene)
 
 
-def asks(demand: DemandIndex, request: int, **changes: Any) -> Edit:
-    """Change fields of the first alternative of a request."""
+def asks(
+    demand: DemandIndex, request: int, alternative: int = 0, **changes: Any
+) -> Edit:
+    """Change fields of an alternative of a request."""
 
     def edit(scene: Scene) -> Scene:
         requests = list(scene.problem.demands[demand].claims[0].requests)
-        first, *others = requests[request].alternatives
+        alternatives = list(requests[request].alternatives)
+        alternatives[alternative] = replace(
+            alternatives[alternative], **changes
+        )
         requests[request] = replace(
-            requests[request], alternatives=(replace(first, **changes), *others)
+            requests[request], alternatives=tuple(alternatives)
         )
         return scene.edited(claim(demand, requests=tuple(requests)))
 

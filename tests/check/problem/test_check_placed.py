@@ -81,6 +81,10 @@ BROKEN = {
         asks(TRAIN, 1, defect="no class"),
         rule="request nic/fast: allocated in spite of its defect: no class",
     ),
+    "defect of an alternative that is not picked": broken(
+        asks(TRAIN, 1, alternative=1, defect="no class"),
+        rule="request nic/slow: allocated in spite of its defect: no class",
+    ),
 }
 
 

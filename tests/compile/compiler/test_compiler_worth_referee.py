@@ -38,9 +38,7 @@ def with_priorities(
 
     There are gangs, some of them in one domain, and shared claims, or caps and fairness.
     """
-    drawn = brute_force.without_partial_defects(
-        draw(strategies.problems(max_demands=4, max_devices=4))
-    )
+    drawn = draw(strategies.problems(max_demands=4, max_devices=4))
     drawn = draw(budgeted(drawn)) if draw(st.booleans()) else drawn
     rule = OneDomain(
         {

@@ -27,7 +27,7 @@ THOROUGH = settings(
 BRIEF = settings(THOROUGH, max_examples=examples(100))
 
 
-PROBLEMS = strategies.problems().map(brute_force.without_partial_defects)
+PROBLEMS = strategies.problems()
 
 
 def optimum(problem: Problem, goal: Goal = Goal.NONE) -> tuple[int, ...]:

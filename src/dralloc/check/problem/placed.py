@@ -372,13 +372,14 @@ def shared_claims_can_be_used(view: View) -> Iterator[str]:
 
 
 def nothing_with_a_defect(view: View) -> Iterator[str]:
-    """A claim or an alternative that can never be allocated is not."""
+    """A claim that can never be allocated is not; an alternative with a defect spoils it even if another one is picked.
+
+    Upstream's allocator validates every request and subrequest of a claim before it looks at a device.
+    """
     for award in view.awards:
         if award.claim.defect:
             yield f"{award}: allocated in spite of its defect: {award.claim.defect}"
-        for alternative in {
-            use.alternative.index: use.alternative for use in award.uses
-        }.values():
+        for alternative in award.claim.alternatives():
             if alternative.defect:
                 yield f"{award}: request {alternative.name}: allocated in spite of its defect: {alternative.defect}"
 
