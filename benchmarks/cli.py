@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from benchmarks import workloads
+from benchmarks.continual import Continued, measure_continual
 from benchmarks.explaining import Explained, measure_explain
 from benchmarks.export import export
 from benchmarks.headroom import measure_headroom
@@ -279,6 +280,45 @@ def limits_command(  # noqa: PLR0913 - one parameter per option
         Session(quiet=True).show([_limited(found)])
 
 
+@app.command("continual")
+def continual_command(  # noqa: PLR0913 - one parameter per option
+    name: Annotated[
+        str, typer.Argument(help="A workload whose pods wait, see list.")
+    ] = "mixed",
+    size: Annotated[
+        int, typer.Option(min=1, help="Nodes, or what else counts.")
+    ] = 1000,
+    seed: Annotated[
+        int, typer.Option(help="Seed of the generator, and of the search.")
+    ] = 0,
+    changed: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=0.5,
+            help="The part of those that wait who go, and as many others come.",
+        ),
+    ] = 0.01,
+    time_limit: Annotated[
+        float, typer.Option(min=0.001, help="Seconds for each search.")
+    ] = 90,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    without: Without = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object.")
+    ] = False,
+) -> None:
+    """Go on from an answer after a small change, and report it beside a search from nothing."""
+    choices = Choices(seed=seed, time_limit=time_limit, jobs=jobs)
+    measured = measure_continual(
+        _workload(name, without), size, changed, choices
+    )
+    if as_json:
+        typer.echo(json.dumps(measured.to_dict()))
+    else:
+        Session(quiet=True).show(_continued(measured))
+
+
 @app.command("compare")
 def compare_command(
     other: Annotated[
@@ -415,6 +455,33 @@ def _workload(name: str, without: Sequence[str] | None = None) -> Workload:
             f"{name} has no ingredient {', '.join(unknown)}; it has {offered}"
         )
     return workload.without(without or ())
+
+
+def _continued(measured: Continued) -> list[Part]:
+    rows = [
+        (
+            start,
+            f"{searched.seconds:.1f}",
+            f"{searched.processor:.1f}",
+            f"{searched.placed:,}",
+            ", ".join(
+                f"{name} {value:,} of {bound:,}"
+                for name, (value, bound) in searched.tiers.items()
+            ),
+        )
+        for start, searched in (
+            ("from nothing", measured.from_nothing),
+            ("from an answer", measured.from_answer),
+        )
+    ]
+    title = Line(
+        f"{measured.workload}, size {measured.size}: {measured.waiting:,} pods wait, "
+        f"of which {measured.came:,} came; {measured.went:,} went",
+        "bold",
+    )
+    columns = ("start", ">s", ">processor s", ">placed", "by tier")
+    faster = Line(f"\n{measured.times_faster:.1f} times as fast", "dim")
+    return [title, Table("Searches", columns, rows), faster]
 
 
 def _limited(found: Sequence[Limited]) -> Table:

@@ -31,6 +31,19 @@ def run(*arguments: str | Path) -> str:
     return result.stdout
 
 
+def test_going_on_from_an_answer_is_measured() -> None:
+    options = ("--size", "4", "--changed", "0.1", "--time-limit", "5")
+    measured = json.loads(run("continual", *options, "--json"))
+    assert measured["workload"] == "mixed"
+    assert measured["came"] > 0
+    assert measured["went"] > 0
+    for search in ("from_nothing", "from_answer"):
+        assert measured[search]["seconds"] > 0
+        for value, bound in measured[search]["tiers"].values():
+            assert 0 <= value <= bound
+    assert "times as fast" in run("continual", *options)
+
+
 @pytest.mark.parametrize(
     "name", [name for name in WORKLOADS if not name.startswith("explain")]
 )
