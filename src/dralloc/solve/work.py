@@ -21,6 +21,7 @@ from contextlib import (
 )
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from multiprocessing import resource_tracker
 from threading import Thread
 from time import perf_counter
@@ -183,19 +184,28 @@ def is_elsewhere(backend: Backend, jobs: int) -> bool:
 
 
 def run_all(
-    tasks: Sequence[Task[T]], backend: Backend, jobs: int
+    tasks: Iterable[Task[T]],
+    backend: Backend,
+    jobs: int,
+    *,
+    as_made: bool = False,
 ) -> Iterator[tuple[int, T]]:
     """Run tasks, and give out each one's number and result as it is done, in any order.
+
+    Parameters
+    ----------
+    as_made
+        Whether the tasks are few, and take time to make: then each is sent as soon as it is made, and others are made
+        meanwhile. Else some wait in line, and more are taken as results come.
 
     Raises
     ------
     DrallocError
         What the backend needs is not installed, or a process died.
     """
-    if not tasks:
-        return
+    numbered_tasks = enumerate(tasks)
     if not is_elsewhere(backend, jobs):
-        yield from ((number, task.run()) for number, task in enumerate(tasks))
+        yield from ((number, task.run()) for number, task in numbered_tasks)
         return
     try:
         import joblib  # noqa: PLC0415 - an optional dependency
@@ -203,9 +213,8 @@ def run_all(
         raise DrallocError(
             "several jobs need joblib: pip install 'dralloc[parallel]'"
         ) from None
-    # Batches of two tasks per job keep results coming without leaving anybody idle.
-    step = max(2 * jobs, 1) if backend in _IN_BATCHES else len(tasks)
-    returned = "list" if backend in _IN_BATCHES else "generator_unordered"
+    in_batches = backend in _IN_BATCHES
+    returned = "list" if in_batches else "generator_unordered"
     try:
         with (
             _BACKENDS[backend](jobs),
@@ -215,9 +224,12 @@ def run_all(
                 **_PARAMETERS.get(backend, {}),
             ),
         ):
-            for start in range(0, len(tasks), step):
-                batch = list(enumerate(tasks))[start : start + step]
-                parallel = joblib.Parallel(return_as=returned, batch_size=1)
+            for batch in _batches(numbered_tasks, jobs, in_batches=in_batches):
+                parallel = joblib.Parallel(
+                    return_as=returned,
+                    batch_size=1,
+                    pre_dispatch="all" if as_made else "2*n_jobs",
+                )
                 yield from parallel(
                     joblib.delayed(_run)(number, task) for number, task in batch
                 )
@@ -229,6 +241,17 @@ def run_all(
 
 def _run(number: int, task: Task[T]) -> tuple[int, T]:
     return number, task.run()
+
+
+def _batches(
+    tasks: Iterator[tuple[int, Task[T]]], jobs: int, *, in_batches: bool
+) -> Iterator[Iterable[tuple[int, Task[T]]]]:
+    """Batches of two tasks per job keep results coming without leaving anybody idle; else all in one."""
+    if not in_batches:
+        yield tasks
+        return
+    while batch := list(islice(tasks, max(2 * jobs, 1))):
+        yield batch
 
 
 @contextmanager

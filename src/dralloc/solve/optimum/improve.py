@@ -493,9 +493,12 @@ class _Reach(NamedTuple):
 _REACHES: Final = (_Reach(24, 0.5), _Reach(40, 1.0))
 """Small neighbourhoods as long as they help: they are decided in a third of the time. Then large ones."""
 
-_SIDE_BY_SIDE: Final = 8
-"""So many neighbourhoods that have nothing in common are solved at a time, by however many processes: so the answer
-after a number of steps does not depend on how many there are."""
+_FEWEST_SIDE_BY_SIDE: Final = 8
+_MOST_SIDE_BY_SIDE: Final = 32
+_NODES_FOR_A_NEIGHBOURHOOD: Final = 12
+"""As many neighbourhoods that have nothing in common are solved at a time as there are so many nodes for each of them,
+by however many processes: so the answer after a number of steps does not depend on how many there are. The more
+neighbourhoods, the less do processes wait for the last one; but each is solved without what the others bring."""
 
 _PATIENCE: Final = 3
 """So often all could have had a turn in large neighbourhoods without any gain before the search gives up."""
@@ -556,6 +559,13 @@ class NeighbourhoodSearch:
         )
         self.steps = 0
         self.failures: dict[str, AllocationError] = {}
+        self._side_by_side = min(
+            max(
+                len(self.problem.nodes) // _NODES_FOR_A_NEIGHBOURHOOD,
+                _FEWEST_SIDE_BY_SIDE,
+            ),
+            _MOST_SIDE_BY_SIDE,
+        )
 
     def run(self, stop: Stop) -> Iterator[tuple[Placement, ...]]:
         """Search, and give out each better answer, until nothing helps any more.
@@ -584,7 +594,7 @@ class NeighbourhoodSearch:
         """Neighbourhoods that can be solved side by side."""
         # What a namespace may still use is known to one neighbourhood at a time.
         limited = self.problem.budgets or (self.extra and self.extra.is_limited)
-        proposal_limit = 1 if limited else _SIDE_BY_SIDE
+        proposal_limit = 1 if limited else self._side_by_side
         if self.options.steps is not None:
             proposal_limit = min(
                 proposal_limit, self.options.steps - self.steps
@@ -601,43 +611,58 @@ class NeighbourhoodSearch:
         self, proposals: Sequence[Proposal], reach: _Reach, stop: Stop
     ) -> list[bool]:
         """Solve these neighbourhoods, and take over what is better; whether each of them was."""
-        areas = [
-            neighbourhood(
-                self.incumbent, self.bonds, proposal.blocks, proposal.nodes
-            )
-            for proposal in stop.each(proposals)
-        ]
-        tasks = [
-            as_task(
-                area,
-                self.tiers,
-                self._extra(area),
-                self._options(index),
-                reach.effort * proposal.effort,
-                stop,
-            )
-            for index, (area, proposal) in enumerate(
-                zip(areas, proposals, strict=True)
-            )
-        ]
-        self.failures.update(
-            (str(failure), failure)
-            for task in tasks
-            if task
-            for failure in task.failures
+        areas: list[Neighbourhood] = []
+        # By task, the place of its neighbourhood: where nobody has anywhere to go there is no task.
+        places_of_tasks: list[int] = []
+        tasks = self._tasks(proposals, reach, areas, places_of_tasks, stop)
+        results = run_all(
+            tasks,
+            Backend(self.options.backend),
+            self.options.jobs,
+            as_made=True,
         )
-        answers = self._answers(
-            {index: task for index, task in enumerate(tasks) if task}
-        )
+        answers = {
+            places_of_tasks[number]: answer for number, answer in results
+        }
         gains = []
-        for index, (proposal, area) in enumerate(
-            zip(proposals, areas, strict=True)
+        for place, (proposal, area) in enumerate(
+            zip(proposals, areas, strict=False)
         ):
-            gain = self._take_over(area, answers.get(index))
+            gain = self._take_over(area, answers.get(place))
             self.selection.learn(proposal, better=gain)
             gains.append(gain)
         self.steps += len(proposals)
         return gains
+
+    def _tasks(
+        self,
+        proposals: Sequence[Proposal],
+        reach: _Reach,
+        areas: list[Neighbourhood],
+        places_of_tasks: list[int],
+        stop: Stop,
+    ) -> Iterator[NeighbourhoodTask]:
+        """Make the tasks of neighbourhoods one by one, and enter the neighbourhoods; fewer if it is time to stop."""
+        with suppress(Stopped):
+            for place, proposal in enumerate(proposals):
+                area = neighbourhood(
+                    self.incumbent, self.bonds, proposal.blocks, proposal.nodes
+                )
+                task = as_task(
+                    area,
+                    self.tiers,
+                    self._extra(area),
+                    self._options(place),
+                    reach.effort * proposal.effort,
+                    stop,
+                )
+                areas.append(area)
+                if task is not None:
+                    places_of_tasks.append(place)
+                    self.failures.update(
+                        (str(failure), failure) for failure in task.failures
+                    )
+                    yield task
 
     def _extra(self, area: Neighbourhood) -> ExtraRules | None:
         """The further rules as they are beside all that is not freed."""
@@ -655,18 +680,6 @@ class NeighbourhoodSearch:
         """With a seed for each step, so that the solver does not go wrong in the same way again."""
         seed = (self.options.seed + self.steps + index) % MAX_SEED
         return Options(seed=seed, strict_cel=self.options.strict_cel)
-
-    def _answers(
-        self, tasks: Mapping[int, NeighbourhoodTask]
-    ) -> dict[int, tuple[Placement, ...] | None]:
-        """What comes out of each task."""
-        numbers = list(tasks)
-        results = run_all(
-            list(tasks.values()),
-            Backend(self.options.backend),
-            self.options.jobs,
-        )
-        return {numbers[position]: answer for position, answer in results}
 
     def _take_over(
         self, area: Neighbourhood, answer: Sequence[Placement] | None
