@@ -467,6 +467,10 @@ class JournalFile(WriteJournal):
 
     def __post_init__(self) -> None:
         super().__init__()
+        self.entries, self._rest = self._read()
+
+    def _read(self) -> tuple[list[Entry], bytes]:
+        """Return the entries of the file as it is now, and what is behind the last whole line."""
         try:
             text = self.path.read_bytes() if self.path.exists() else b""
         except OSError as error:
@@ -474,14 +478,20 @@ class JournalFile(WriteJournal):
                 f"{self.path}: {error.strerror or error}"
             ) from None
         # The last line may be cut off by what ended the run: it was not kept, so nothing was done about it.
-        *lines, self._rest = text.split(_END)
+        *lines, rest = text.split(_END)
         try:
-            self.entries = [orjson.loads(line) for line in lines]
+            return [orjson.loads(line) for line in lines], rest
         except orjson.JSONDecodeError:
             raise ApplyError(f"{self.path}: is no journal of dralloc") from None
 
     def add(self, step: JournalStep, **about: Any) -> None:
-        """Note what comes next; the line is on the disk before this returns."""
+        """Note what comes next; the line is on the disk before this returns.
+
+        The beginning of a run takes the place of the last run's entries. Who is killed in between leaves an empty file,
+        in which nothing is lost: the last run had come to its end, and the new one has not done anything.
+        """
+        if step is JournalStep.BEGIN:
+            self._refuse_other_run()
         super().add(step, **about)
         mode = "w" if step is JournalStep.BEGIN else "a"
         try:
@@ -490,7 +500,7 @@ class JournalFile(WriteJournal):
                 os.truncate(
                     self.path, self.path.stat().st_size - len(self._rest)
                 )
-                self._rest = b""
+            self._rest = b""
             line = orjson.dumps(self.entries[-1]) + _END
             with FileIO(self.path, mode) as file:
                 _write_line(file, line)
@@ -499,6 +509,18 @@ class JournalFile(WriteJournal):
                 raise ApplyError(
                     f"{self.path}: cannot be written: {error.strerror or error}"
                 ) from None
+
+    def _refuse_other_run(self) -> None:
+        """Refuse to begin where another run has begun since the file was read: its entries would be lost.
+
+        Planning, and asking whether the plan is to be written, take time enough for that.
+        """
+        present = WriteJournal()
+        present.entries, _ = self._read()
+        if present.unfinished and present.run != self.run:
+            raise ApplyError(
+                f"{self.path}: run {present.run} has begun meanwhile, and is unfinished; nothing is written"
+            )
 
 
 def _write_line(file: FileIO, line: bytes) -> None:
