@@ -10,7 +10,7 @@ import signal
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -372,9 +372,12 @@ def apply_command(  # noqa: PLR0913 - one parameter per option
         raise ApplyError(
             "--resume, --rollback, --status and --lift: one of them at a time"
         )
-    with live.server() as server, session.counting("reading") as progress:
+    with (
+        live.server() as server,
+        session.counting("reading") as progress,
+        closing(JournalFile(journal or default_path(server.wire.host))) as file,
+    ):
         session.warn(server.warnings)
-        file = JournalFile(journal or default_path(server.wire.host))
         if status or lift:
             fence_status = _status(server, file, lift)
             session.answer(fence_status, failed=fence_status.failed)
@@ -420,6 +423,8 @@ def _run(  # noqa: PLR0913 - what the command was told
     from dralloc.live.apply.fence import fence_of, may_write, new_run
     from dralloc.live.snapshot import LiveObjects, served, take_snapshot
 
+    if again or (dry is DryRun.NONE and file.unfinished):
+        file.hold()  # nobody goes on with a run that is still at work
     if again and not file.unfinished:
         raise ApplyError(f"{file.path}: no run is to be resumed or rolled back")
     if not again and dry is DryRun.NONE and file.unfinished:

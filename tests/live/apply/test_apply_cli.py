@@ -13,7 +13,7 @@ from dralloc.cli.console import Exit
 from dralloc.live.apply import JournalFile
 from dralloc.live.apply.executor import Executor
 from dralloc.live.apply.selection import gates_of
-from dralloc.live.apply.units import FINALIZER
+from dralloc.live.apply.units import FINALIZER, JournalStep
 from live.apply.runs import small_cluster
 from live.apply.schedules import devices_of
 from simulated import Simulated
@@ -126,6 +126,18 @@ def test_a_killed_run_is_in_the_way_until_it_is_ended(
     again = apply(server, tmp_path, option)
     assert again.exit_code == Exit.INPUT
     assert "no run is to be resumed or rolled back" in again.stderr
+
+
+@pytest.mark.parametrize("option", ["--resume", "--rollback", "--yes"])
+def test_a_run_that_is_at_work_is_left_at_work(
+    server: Simulated, tmp_path: Path, option: str
+) -> None:
+    at_work = JournalFile(tmp_path / "journal")
+    at_work.add(JournalStep.BEGIN, run="run-1", fence="none", gate="", units=[])
+    refused = apply(server, tmp_path, option)
+    assert refused.exit_code == Exit.INPUT
+    assert "run run-1 is at work" in refused.stderr
+    assert JournalFile(at_work.path).entries == at_work.entries
 
 
 def test_without_rules_nodes_are_tainted(

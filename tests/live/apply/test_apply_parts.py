@@ -43,6 +43,7 @@ def test_a_journal_is_read_back(tmp_path: Path) -> None:
     assert again.entries == one.entries
     assert again.unfinished
     assert again.run == "r"
+    one.close()
     again.add(JournalStep.END)
     assert not JournalFile(one.path).unfinished
     again.add(JournalStep.BEGIN, run="s", units=[])
@@ -63,6 +64,52 @@ def test_a_line_that_was_cut_off_counts_for_nothing(tmp_path: Path) -> None:
         "begin",
         "end",
     ]
+
+
+def test_a_beginning_that_was_cut_off_is_in_the_way_of_no_later_run(
+    tmp_path: Path,
+) -> None:
+    """A kill may cut a long line off, and the first line has the whole plan."""
+    path = tmp_path / "journal"
+    path.write_bytes(b'{"step": "begin", "run": "r", "units": [')
+    journal = JournalFile(path)
+    assert not journal.unfinished
+    journal.add(JournalStep.BEGIN, run="s", units=[])
+    journal.add(JournalStep.FENCE, parts=["a/b"])
+    journal_after_kill = JournalFile(path)
+    assert journal_after_kill.run == "s"
+    assert journal_after_kill.fenced == ["a/b"]
+
+
+def test_a_run_that_begins_beside_another_leaves_its_journal(
+    tmp_path: Path,
+) -> None:
+    """Both have seen that nothing is unfinished, and plan; the second would lose what the first has written."""
+    path = tmp_path / "journal"
+    first, second = JournalFile(path), JournalFile(path)
+    first.add(JournalStep.BEGIN, run="r", units=[])
+    first.add(JournalStep.FENCE, parts=["a/b"])
+    entries = first.entries
+    with pytest.raises(ApplyError, match="run r is at work"):
+        second.add(JournalStep.BEGIN, run="s", units=[])
+    first.close()  # as a kill does
+    with pytest.raises(ApplyError, match="run r has begun meanwhile"):
+        second.add(JournalStep.BEGIN, run="s", units=[])
+    assert JournalFile(path).entries == entries
+
+
+def test_nobody_goes_on_with_a_run_that_is_at_work(tmp_path: Path) -> None:
+    """Its fence would be lifted while it writes."""
+    path = tmp_path / "journal"
+    at_work = JournalFile(path)
+    at_work.add(JournalStep.BEGIN, run="r", units=[])
+    resuming = JournalFile(path)
+    at_work.add(JournalStep.FENCE, parts=["a/b"])
+    with pytest.raises(ApplyError, match="run r is at work"):
+        resuming.hold()
+    at_work.add(JournalStep.END)
+    resuming.hold()
+    assert not resuming.unfinished
 
 
 def test_something_else_is_no_journal(tmp_path: Path) -> None:

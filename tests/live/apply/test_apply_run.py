@@ -128,8 +128,10 @@ def test_what_a_rollback_cannot_look_at_is_not_called_taken_back(
     assert outcome.taken_back == ()
     reasons = {aside.key.name: aside.reason for aside in outcome.asides}
     denied = reasons.pop("b")
-    # The pod of the first was released by the run: where the server does not say what became of it, it keeps its claim.
-    assert reasons == {"a": "a pod that uses it is released already"}
+    # The pod of the first was released by the run, and may have become anything since: it keeps its claim.
+    assert reasons == {
+        "a": "a pod that uses it may be released already, which the server does not say"
+    }
     assert denied.startswith(f"claim default/b: {why}")
 
 

@@ -16,6 +16,7 @@ from collections.abc import (
 )
 from contextlib import suppress
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Final
 
 from dralloc.live.apply.units import (
@@ -49,6 +50,7 @@ __all__ = [
     "BindingWatch",
     "Executor",
     "LeftAlone",
+    "PodRelease",
     "claims_of",
 ]
 
@@ -81,6 +83,14 @@ class LeftAlone(Exception):  # noqa: N818 - somebody else was first, which is no
 
 class Gone(LeftAlone):
     """Raised when the object is not there any more."""
+
+
+class PodRelease(Enum):
+    """Whether a run has taken the gate of a pod, which cannot be given back."""
+
+    NONE = "it has its gate, or is gone"
+    POSSIBLE = "the server does not say"
+    DONE = "it has no gate any more"
 
 
 @dataclass
@@ -423,18 +433,24 @@ class Executor:
         return held
 
     def is_begun(self, unit: WriteUnit) -> bool:
-        """Return whether the run of the journal may have taken the gate of a pod of a unit, which cannot be given back.
+        """Return whether the run of the journal may have taken the gate of a pod of a unit.
 
         Where the server does not say, it has: who is released without its claims waits for ever.
         """
-        released = {
-            entry["uid"] for entry in self.journal.of(JournalStep.RELEASE)
-        }
-        return any(
-            demand.pod in released
-            and self._is_released(demand, unless_known=True)
+        return self.release_of(unit) is not PodRelease.NONE
+
+    def release_of(self, unit: WriteUnit) -> PodRelease:
+        """Return whether the run of the journal has taken the gate of any pod of a unit."""
+        noted = {entry["uid"] for entry in self.journal.of(JournalStep.RELEASE)}
+        releases = {
+            self._release_of(demand)
             for demand in unit.demands
-        )
+            if demand.pod in noted
+        }
+        for release in (PodRelease.DONE, PodRelease.POSSIBLE):
+            if release in releases:
+                return release
+        return PodRelease.NONE
 
     def is_held(self, unit: WriteUnit) -> bool:
         """Return whether the server holds every claim of a unit as the unit has it."""
@@ -466,25 +482,22 @@ class Executor:
         return is_allocated and bool(_run_of(held)) and not self._is_own(held)
 
     def _is_released_in_part(self, unit: WriteUnit) -> bool:
-        return any(map(self._is_released, unit.demands))
+        return any(
+            self._release_of(demand) is PodRelease.DONE
+            for demand in unit.demands
+        )
 
-    def _is_released(
-        self, demand: WrittenDemand, *, unless_known: bool = False
-    ) -> bool:
-        """Return whether a pod is there and has no gate any more.
-
-        Parameters
-        ----------
-        unless_known
-            The answer where the server does not let it be looked at.
-        """
+    def _release_of(self, demand: WrittenDemand) -> PodRelease:
+        """Return whether a pod is there and has no gate any more."""
+        if not demand.pod:
+            return PodRelease.NONE
         try:
-            pod = self._get(PODS, demand.key, demand.pod) if demand.pod else {}
+            pod = self._get(PODS, demand.key, demand.pod)
         except Gone:
-            return False
+            return PodRelease.NONE
         except LeftAlone:
-            return unless_known
-        return bool(pod) and not self._has_gate(pod)
+            return PodRelease.POSSIBLE
+        return PodRelease.NONE if self._has_gate(pod) else PodRelease.DONE
 
     def _has_gate(self, pod: Json) -> bool:
         gates = pod["spec"].get("schedulingGates") or ()

@@ -5,7 +5,7 @@ First what a run did, to be shown (`ApplyOutcome`), then the run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import (
     AbstractContextManager,
     contextmanager,
@@ -18,7 +18,13 @@ from time import sleep
 from typing import Final
 
 from dralloc.live.apply.choice import SchedulerProbe
-from dralloc.live.apply.executor import PODS, BindingWatch, Executor, LeftAlone
+from dralloc.live.apply.executor import (
+    PODS,
+    BindingWatch,
+    Executor,
+    LeftAlone,
+    PodRelease,
+)
 from dralloc.live.apply.fence import (
     ApplyDocument,
     Fence,
@@ -213,7 +219,10 @@ PATIENCE: Final = 10.0
 _AGAIN: Final = 2
 """How often what a scheduler took back is planned anew."""
 _HOMELESS: Final = "its claims are allocated, and no node has room for it"
-_RELEASED: Final = "a pod that uses it is released already"
+_RELEASED: Final[Mapping[PodRelease, str]] = {
+    PodRelease.DONE: "a pod that uses it is released already",
+    PodRelease.POSSIBLE: "a pod that uses it may be released already, which the server does not say",
+}
 _ADOPTED: Final = "another run uses it, or what belongs to it"
 _CHANGED: Final = "the cluster changed too often"
 _LIFTS: Final = 4
@@ -507,9 +516,10 @@ class ApplyRun:
         begun: list[WriteUnit] = []
         kept_claims: dict[str, str] = {}
         for unit in self.journal.all_units:
-            if self._executor.is_begun(unit):
+            release = self._executor.release_of(unit)
+            if release in _RELEASED:
                 begun.append(unit)
-                reason = _RELEASED
+                reason = _RELEASED[release]
             elif self._executor.is_adopted(unit):
                 reason = _ADOPTED
             else:

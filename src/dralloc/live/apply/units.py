@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from errno import ENOSPC
 from io import FileIO
 from pathlib import Path
 from typing import Any, Final
+from weakref import finalize
 
 import networkx as nx
 import orjson
@@ -467,6 +469,11 @@ class JournalFile(WriteJournal):
 
     def __post_init__(self) -> None:
         super().__init__()
+        self._let_go: Callable[[], object] = _nothing
+        self.entries, self._rest = self._read()
+
+    def _read(self) -> tuple[list[Entry], bytes]:
+        """Return the entries of the file as it is now, and what is behind the last whole line."""
         try:
             text = self.path.read_bytes() if self.path.exists() else b""
         except OSError as error:
@@ -474,14 +481,25 @@ class JournalFile(WriteJournal):
                 f"{self.path}: {error.strerror or error}"
             ) from None
         # The last line may be cut off by what ended the run: it was not kept, so nothing was done about it.
-        *lines, self._rest = text.split(_END)
+        *lines, rest = text.split(_END)
         try:
-            self.entries = [orjson.loads(line) for line in lines]
+            return [orjson.loads(line) for line in lines], rest
         except orjson.JSONDecodeError:
             raise ApplyError(f"{self.path}: is no journal of dralloc") from None
 
     def add(self, step: JournalStep, **about: Any) -> None:
-        """Note what comes next; the line is on the disk before this returns."""
+        """Note what comes next; the line is on the disk before this returns.
+
+        The beginning of a run takes the place of the last run's entries. Who is killed in between leaves an empty file,
+        in which nothing is lost: the last run had come to its end, and the new one has not done anything.
+        """
+        if step is JournalStep.BEGIN:
+            self.hold()
+            # Planning, and asking whether the plan is to be written, take time enough for another run to begin.
+            if self.unfinished:
+                raise ApplyError(
+                    f"{self.path}: run {self.run} has begun meanwhile, and is unfinished; nothing is written"
+                )
         super().add(step, **about)
         mode = "w" if step is JournalStep.BEGIN else "a"
         try:
@@ -490,7 +508,7 @@ class JournalFile(WriteJournal):
                 os.truncate(
                     self.path, self.path.stat().st_size - len(self._rest)
                 )
-                self._rest = b""
+            self._rest = b""
             line = orjson.dumps(self.entries[-1]) + _END
             with FileIO(self.path, mode) as file:
                 _write_line(file, line)
@@ -499,6 +517,63 @@ class JournalFile(WriteJournal):
                 raise ApplyError(
                     f"{self.path}: cannot be written: {error.strerror or error}"
                 ) from None
+        finally:
+            if step is JournalStep.END:
+                self.close()
+
+    def close(self) -> None:
+        """Let other processes have the journal."""
+        self._let_go()
+
+    def hold(self) -> None:
+        """Keep other processes of this machine from the journal until the run ends, or this process, however it does.
+
+        What others noted until now is read. A file that cannot be locked, as on some file systems, is held by nobody.
+
+        Raises
+        ------
+        ApplyError
+            Another process holds it: its run is at work.
+        """
+        self.close()
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            # Only where there is none it is made: a full disk prevents no rollback.
+            flags = (
+                os.O_RDONLY if self.path.exists() else os.O_RDWR | os.O_CREAT
+            )
+            descriptor = os.open(self.path, flags, 0o666)
+        except OSError as error:
+            raise ApplyError(
+                f"{self.path}: cannot be opened: {error.strerror or error}"
+            ) from None
+        self._let_go = finalize(self, os.close, descriptor)
+        is_held = _is_locked_by_others(descriptor)
+        self.entries, self._rest = self._read()
+        if is_held:
+            self.close()
+            raise ApplyError(
+                f"{self.path}: run {self.run} is at work: its process holds this file"
+            )
+
+
+def _nothing() -> None:
+    """Do nothing, in place of closing a file that was not opened."""
+
+
+def _is_locked_by_others(descriptor: int) -> bool:
+    """Lock a file for the time that it is open; returns whether another process has done so before."""
+    if sys.platform == "win32":
+        return False
+    import fcntl  # noqa: PLC0415 - not everywhere
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _write_line(file: FileIO, line: bytes) -> None:
