@@ -81,10 +81,8 @@ def _added_nodes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
     if not oracle.exact and oracle.gives_up(Change()):
         return
     added = _AddedNodes(oracle)
-    fitting = (
-        node for node in islice(added.types(), _MOST_NODES) if added.holds(node)
-    )
-    for rank, node in enumerate(fitting):
+    types = list(islice(added.types(), _MOST_NODES))
+    for rank, node in enumerate(added.holding(types)):
         yield Suggestion(
             f"add a node like {node.name}",
             "fits on the new node",
@@ -129,20 +127,32 @@ class _AddedNodes:
                 seen.add(key)
                 yield node
 
-    def holds(self, node: Node) -> bool:
-        """Whether the demand fits on a new node like this one, whatever else is asked of it there."""
-        name = f"{node.name} (new)"
-        scenario = self.moment.with_copy_of(node.name, name)
+    def holding(self, nodes: Sequence[Node]) -> list[Node]:
+        """The nodes of which the demand fits on a new one, whatever else is asked of it there.
+
+        The new nodes are there together, as compiling takes longer than all else: each is empty, and the demand is
+        tried on it alone.
+        """
+        if not nodes:
+            return []
+        names = [f"{node.name} (new)" for node in nodes]
+        scenario = self.moment
+        for node, name in zip(nodes, names, strict=True):
+            scenario = scenario.with_copy_of(node.name, name)
         if not self.oracle.snapshot.caps.budgets:
             # No device of another node alone can matter, but for what caps count.
             scenario = scenario.without_slices_of(self.nodes.keys())
-        compiled = self.oracle.compiled.again(scenario.cluster, nodes=[name])
-        number = next(
-            place
-            for place, problem_node in numbered(compiled.problem.nodes)
-            if problem_node.name == name
-        )
-        return self.oracle.fits(compiled, self._demand(compiled), number)
+        compiled = self.oracle.compiled.again(scenario.cluster, nodes=names)
+        numbers = {
+            problem_node.name: number
+            for number, problem_node in numbered(compiled.problem.nodes)
+        }
+        demand = self._demand(compiled)
+        return [
+            node
+            for node, name in zip(nodes, names, strict=True)
+            if self.oracle.fits(compiled, demand, numbers[name])
+        ]
 
     def _demand(self, compiled: CompiledCluster) -> Demand:
         """The explained demand as it is in the changed cluster."""

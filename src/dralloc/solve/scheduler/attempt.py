@@ -53,6 +53,7 @@ __all__ = [
     "all_feasible",
     "beside_nominated",
     "best_feasible",
+    "best_known",
     "checks_of",
     "feasible_nodes_to_find",
     "filtered",
@@ -73,6 +74,9 @@ _CLAIMS_FILTER: Final = "DynamicResources"
 
 _FEW: Final = 8
 """Fewer nodes than this are asked about one by one."""
+
+_MANY: Final = 32
+"""Fewer are asked one by one where most of what is asked was answered before."""
 
 T = TypeVar("T")
 
@@ -136,9 +140,21 @@ class Memory:
         if self._states is None:
             # What is known is from before the first change.
             self._states = np.zeros_like(states)
-        changed = np.array(changes[self._seen :], np.intp)
-        places = changed[states[changed] != self._states[changed]]
+        recent = changes[self._seen :]
         self._seen = len(changes)
+        if len(recent) < _FEW:
+            # For few places, columns take longer than to go through them.
+            for place in recent:
+                if states[place] != self._states[place]:
+                    self._forget_at(place, states)
+        else:
+            changed = np.array(recent, np.intp)
+            differs = states[changed] != self._states[changed]
+            self._forget_at(changed[differs], states)
+
+    def _forget_at(self, places: int | Places, states: Places) -> None:
+        """Forget what is known about nodes that have come into these states."""
+        assert self._states is not None
         self._states[places] = states[places]
         for verdicts in self._verdicts.values():
             verdicts.forget(places)
@@ -298,17 +314,30 @@ class _LocalScores:
         self, scorings: Mapping[str, tuple[Scoring, int]], size: int
     ) -> None:
         self._scorings = scorings
-        self._values = np.zeros((len(scorings), size), np.int64)
+        self._values = {name: np.zeros(size, np.int64) for name in scorings}
         self._known = np.zeros(size, np.bool_)
-        self._varies = np.zeros(len(scorings), np.bool_)
+        # What is normalised is relative to the other feasible nodes. The totals are of the others.
+        self._relative = {
+            name
+            for name, (scoring, _) in scorings.items()
+            if scoring.normalise is not unchanged
+        }
+        self._totals = np.zeros(size, np.int64)
+        # Most often many plugins have nothing to say about any node: what they add is worked out once.
+        self._varying: set[str] = set()
+        nothing = np.zeros(size, np.int64)
+        self._unvaried = {
+            name: weight * scoring.normalise(nothing)
+            for name, (scoring, weight) in scorings.items()
+        }
 
     def raw(self, places: Places, nodes: Sequence[NodeInfo]) -> Scores:
         """The scores by the first plugin at some places, each by itself and without weight."""
         self._ask_for(places, nodes)
-        scores: Scores = self._values[0, places]
-        return scores
+        first_values = next(iter(self._values.values()))
+        return first_values[places]
 
-    def forget(self, places: Places) -> None:
+    def forget(self, places: int | Places) -> None:
         """Forget the scores of these places."""
         self._known[places] = False
 
@@ -318,15 +347,12 @@ class _LocalScores:
         """The scores by plugin at some places, all feasible ones."""
         self._ask_for(places, nodes)
         scores: dict[str, Scores] = {}
-        nothing = np.zeros(len(places), np.int64)
-        scorings = self._scorings.items()
-        entries = zip(
-            scorings, self._varies.tolist(), self._values, strict=True
-        )
-        for (name, (scoring, weight)), varies, row in entries:
-            # Most often many plugins have nothing to say about any node.
-            values = row.take(places) if varies else nothing
-            scores[name] = weight * scoring.normalise(values)
+        for name, (scoring, weight) in self._scorings.items():
+            if name in self._varying:
+                values = self._values[name][places]
+                scores[name] = weight * scoring.normalise(values)
+            else:
+                scores[name] = self._unvaried[name][: len(places)]
         return scores
 
     def independent_totals(
@@ -334,19 +360,12 @@ class _LocalScores:
     ) -> Scores | None:
         """See `Memory.independent_totals`."""
         self._ask_for(places, nodes)
-        totals = np.zeros(len(places), np.int64)
-        scorings = self._scorings.items()
-        entries = zip(
-            scorings, self._varies.tolist(), self._values, strict=True
-        )
-        for (name, (scoring, weight)), varies, row in entries:
-            if name == left_out:
-                continue
-            # What is normalised is relative to the other feasible nodes.
-            if varies and scoring.normalise is not unchanged:
-                return None
-            if varies:
-                totals += weight * row.take(places)
+        if (self._relative & self._varying) - {left_out}:
+            return None
+        totals: Scores = self._totals[places]
+        if left_out in self._scorings and left_out not in self._relative:
+            _, weight = self._scorings[left_out]
+            totals -= weight * self._values[left_out][places]
         return totals
 
     def independent_total(self, node: NodeInfo) -> int:
@@ -362,17 +381,19 @@ class _LocalScores:
         unknown = places[~self._known[places]]
         if not len(unknown):
             return
-        for row, (scoring, _) in enumerate(self._scorings.values()):
+        self._totals[unknown] = 0
+        for name, (scoring, weight) in self._scorings.items():
             scores = None
             if len(unknown) >= _FEW:
                 scores = scoring.column(unknown)
             if scores is None:
-                values = [
-                    scoring.score(nodes[place]) for place in unknown.tolist()
-                ]
-                scores = np.array(values, np.int64)
-            self._values[row, unknown] = scores
-            self._varies[row] |= scores.any()
+                asked = [nodes[place] for place in unknown.tolist()]
+                scores = np.array(list(map(scoring.score, asked)), np.int64)
+            self._values[name][unknown] = scores
+            if name not in self._relative:
+                self._totals[unknown] += weight * scores
+            if name not in self._varying and scores.any():
+                self._varying.add(name)
         self._known[unknown] = True
 
 
@@ -666,20 +687,20 @@ def _verdicts(
     Checks in a row that look at nothing but the node are asked again only where something has changed.
     """
     nodes = cycle.snapshot.nodes
-    verdicts = Verdicts(len(nodes))
+    verdicts = _kept(cycle, checks)
+    if verdicts is None:
+        verdicts = Verdicts(len(nodes))
+    elif len(verdicts.unknown(window, enough)) < _MANY:
+        verdicts.ask_for(_sharing(cycle, checks), window, nodes, enough)
+        return verdicts
     if _come_apart(cycle, checks):
         of_nodes, served = _known_apart(cycle, checks, window)
         passing = of_nodes.not_rejected(window)
         served.ask_for(checks[-1][1], passing, nodes, enough)
-        verdicts.enter_known(window, of_nodes)
-        verdicts.enter_known(passing, served)
+        if verdicts is not served:
+            verdicts.enter_known(window, of_nodes)
+            verdicts.enter_known(passing, served)
         return verdicts
-    looks_around = any(plugin.looks_around for plugin, _ in checks)
-    if cycle.memory.is_kept and not looks_around:
-        verdicts = _known(cycle, checks)
-        if len(verdicts.open(window)) < _FEW:
-            verdicts.ask_for(_together(checks), window, nodes, enough)
-            return verdicts
     checks = _checked_at_once(cycle, checks, window, verdicts)
     if checks and not any(plugin.looks_around for plugin, _ in checks):
         remembered, unknown = _known(cycle, checks), verdicts.open(window)
@@ -697,6 +718,22 @@ def _verdicts(
             steps.append(step)
         verdicts.ask_for(partial(first_rejection, steps), window, nodes, enough)
     return verdicts
+
+
+def _kept(cycle: Cycle, checks: Checks) -> Verdicts | None:
+    """What is known of all checks together; None if it is not kept for other pods, or if other nodes matter."""
+    if not cycle.memory.is_kept or any(map(_looks_around, checks)):
+        return None
+    return _known(cycle, checks)
+
+
+def _sharing(cycle: Cycle, checks: Checks) -> Check:
+    """Return what is against a node; what devices say about it is kept for other pods with such claims, if possible."""
+    if not _come_apart(cycle, checks):
+        return _together(checks)
+    *node_checks, (plugin, claims_check) = checks
+    ask_devices = partial(_served_to(cycle).ask, claims_check)
+    return _together([*node_checks, (plugin, ask_devices)])
 
 
 def _looks_around(entry: tuple[Plugin, Check]) -> bool:
@@ -804,6 +841,35 @@ def scored(
 _SCORING: Final = tuple(plugin for plugin in PLUGINS if plugin.score)
 
 
+def best_known(
+    cycle: Cycle, checks: Checks, window: Places, enough: int
+) -> tuple[Places, int] | None:
+    """The places of the best feasible nodes of a window, if hardly any has to be asked, and how many were looked at.
+
+    None if many have to be asked, if no node is feasible, or if scores depend on which other nodes are.
+    """
+    verdicts = _kept(cycle, checks)
+    if verdicts is None:
+        return None
+    unknown = verdicts.unknown(window, enough)
+    if len(unknown) >= _MANY:
+        return None
+    if len(unknown):
+        nodes = cycle.snapshot.nodes
+        verdicts.ask_for(_sharing(cycle, checks), unknown, nodes, len(unknown))
+    feasible, rejected = verdicts.found(window, enough)
+    if not len(feasible):
+        return None
+    evaluated = len(feasible) + len(rejected)
+    # Upstream does not score a node that is alone.
+    if len(feasible) == 1:
+        return feasible, evaluated
+    totals = _independent_totals(cycle, feasible)
+    if totals is None:
+        return None
+    return feasible[totals == totals.max()], evaluated
+
+
 def best_feasible(
     cycle: Cycle, checks: Checks, window: Places, enough: int
 ) -> Places | None:
@@ -876,9 +942,7 @@ def _come_apart(cycle: Cycle, checks: Checks) -> bool:
     last_plugin, _ = checks[-1]
     if last_plugin.name != _CLAIMS_FILTER:
         return False
-    if any(plugin.looks_around for plugin, _ in checks):
-        return False
-    return _never_fails(cycle)
+    return _never_fails(cycle) and not any(map(_looks_around, checks))
 
 
 def _candidates(
@@ -909,9 +973,13 @@ def _known_apart(
 
 def _verdicts_apart(cycle: Cycle, checks: Checks) -> tuple[Verdicts, Verdicts]:
     """What is known of everything but devices, and of devices."""
+    return _known(cycle, checks[:-1]), _served_to(cycle)
+
+
+def _served_to(cycle: Cycle) -> Verdicts:
+    """What is known of devices for the pod's claims."""
     assert cycle.memory.of_claims is not None
-    served = cycle.memory.of_claims.verdicts((_CLAIMS_FILTER,))
-    return _known(cycle, checks[:-1]), served
+    return cycle.memory.of_claims.verdicts((_CLAIMS_FILTER,))
 
 
 def _served(

@@ -675,9 +675,11 @@ class Devices(QuickRun):
         grants: Taken | None = ()
         if open_claims.claims and planned is not None:
             grants = tuple([planned[claim.key] for claim in open_claims.claims])
-        elif open_claims.claims:
+        elif open_claims.claims and nominations:
             with self.beside(nominations):
                 grants = self.find(open_claims, node)
+        elif open_claims.claims:
+            grants = self.find(open_claims, node)
         assert grants is not None
         granted = self.granted(open_claims.granting(grants))
         pod = self.footprints.entered(pod, granted)
@@ -710,10 +712,11 @@ class Devices(QuickRun):
 
     def _outdate(self, key: ClaimKey, seeing: Iterable[int]) -> None:
         """A pod has taken something on some nodes; what was known of them before is kept for some time."""
-        before = {node: self._answers[node] for node in seeing}
-        after = {
-            node: self._answers[node].with_more_in_use() for node in seeing
-        }
+        before: _Searched = {}
+        after: _Searched = {}
+        for node in seeing:
+            before[node] = self._answers[node]
+            after[node] = before[node].with_more_in_use()
         self._answers.update(after)
         self._recent[key] = before, after
         if len(self._recent) > _RECENT:

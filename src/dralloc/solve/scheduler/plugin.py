@@ -332,23 +332,25 @@ class Verdicts:
     ) -> None:
         """Know the places of a window up to the first feasible one that is not needed."""
         while True:
-            codes = self.codes[window]
-            (feasible,) = (codes == _PASSES).nonzero()
-            # The search ends with the first feasible node that is one too many.
-            end = (
-                int(feasible[enough]) if len(feasible) > enough else len(window)
-            )
-            (unknown,) = (codes[:end] == _UNKNOWN).nonzero()
-            if not len(unknown):
-                return
-            for place in window[unknown[: enough + 1]].tolist():
+            unknown = self.unknown(window, enough)
+            for place in unknown[: enough + 1].tolist():
                 self.enter(place, ask(nodes[place]))
+            # Those that pass only make the search shorter.
+            if len(unknown) <= enough + 1:
+                return
+
+    def unknown(self, window: Places, enough: int) -> Places:
+        """The places of a window that are not known, up to the first feasible one that is not needed."""
+        codes = self.codes[window]
+        end = _end((codes == _PASSES).nonzero()[0], len(window), enough)
+        places: Places = window[(codes[:end] == _UNKNOWN).nonzero()[0]]
+        return places
 
     def found(self, window: Places, enough: int) -> tuple[Places, Places]:
         """The first feasible places of a window, and all others up to the first feasible one that is not needed."""
         codes = self.codes[window]
         (feasible,) = (codes == _PASSES).nonzero()
-        end = int(feasible[enough]) if len(feasible) > enough else len(window)
+        end = _end(feasible, len(window), enough)
         (rejected,) = (codes[:end] > _PASSES).nonzero()
         return window[feasible[:enough]], window[rejected]
 
@@ -384,7 +386,7 @@ class Verdicts:
         passing: Places = window[self.codes[window] <= _PASSES]
         return passing
 
-    def forget(self, places: Places) -> None:
+    def forget(self, places: int | Places) -> None:
         """Forget what is against these places."""
         self.codes[places] = _UNKNOWN
 
@@ -406,6 +408,11 @@ class Verdicts:
             self.rejections.append(rejection)
             self._known[rejection] = _PASSES + len(self.rejections)
         return self._known[rejection]
+
+
+def _end(feasible: Places, size: int, enough: int) -> int:
+    """Where a search ends: with the first feasible place that is one too many."""
+    return int(feasible[enough]) if len(feasible) > enough else size
 
 
 _NOWHERE: Final = np.array([], np.intp)

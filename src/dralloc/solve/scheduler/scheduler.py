@@ -38,6 +38,7 @@ from dralloc.solve.scheduler.attempt import (
     all_feasible,
     beside_nominated,
     best_feasible,
+    best_known,
     checks_of,
     feasible_nodes_to_find,
     filtered,
@@ -679,6 +680,11 @@ class Scheduler:
             away = {}
         best: Places | None = None
         if only_best and not sample:
+            known = None if away else best_known(cycle, checks, window, enough)
+            if known is not None:
+                best, evaluated = known
+                self.next_place = (self.next_place + evaluated) % size
+                return Attempt(key, NodesAt(nodes, best), evaluated)
             best = best_feasible(cycle, checks, without(window, away), enough)
         if best is not None:
             self.next_place = (self.next_place + len(window)) % size
@@ -723,17 +729,15 @@ class Scheduler:
 
     def _named(self, cycle: Cycle) -> Sequence[Set[str]]:
         """The names of the only nodes that can be for the pod, by plugin that knows such."""
-        plugins = [
-            plugin
-            for plugin in _NAMING
-            if plugin.name not in cycle.profile.no_filters
-        ]
-        named = [
-            plugin.named(cycle)
-            for plugin in plugins
-            if plugin.named is not None
-        ]
-        return [names for names in named if names is not None]
+        named: list[Set[str]] = []
+        for plugin in _NAMING:
+            assert plugin.named is not None
+            if plugin.name in cycle.profile.no_filters:
+                continue
+            names = plugin.named(cycle)
+            if names is not None:
+                named.append(names)
+        return named
 
 
 def _as_of(release: Release, profile: Profile) -> Profile:
