@@ -130,9 +130,9 @@ class _AddedNodes:
     def holding(self, nodes: Sequence[Node]) -> list[Node]:
         """The nodes of which the demand fits on a new one, whatever else is asked of it there.
 
-        The new nodes are there together, as compiling takes longer than all else. Each is empty, and the demand is tried
-        on it alone. None matters to another one, not even where pods are spread over domains: a copy is in the domains
-        of its original, and in one of its own name, which has nobody in it.
+        The new nodes are there together, as compiling takes longer than all else. Each is empty, and the demand is
+        tried on it alone. None matters to another one, not even where pods are spread over domains: a copy is in the
+        domains of its original, and in one of its own name, which has nobody in it.
         """
         if not nodes:
             return []

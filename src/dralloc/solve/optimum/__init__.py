@@ -59,7 +59,7 @@ from dralloc.solve.optimum.component import (
     is_proven,
 )
 from dralloc.solve.optimum.division import AdminClaims, admin_claims, divide
-from dralloc.solve.optimum.improve import SearchedComponent
+from dralloc.solve.optimum.improve import SearchedComponent, soon
 from dralloc.solve.optimum.model import Model
 from dralloc.solve.optimum.neighbourhood import WarmUp
 from dralloc.solve.optimum.objective import (
@@ -97,9 +97,6 @@ _ENDING: Final = 1e-5
 
 _DIVISION: Final = 0.4
 """The part of the time that may pass until it is known what classes can count."""
-
-_RELAXING: Final = 0.25
-"""The part of the time that the ladder of relaxations may take before there are answers to start from."""
 
 _STARTS: Final = 0.8
 """The part of the time in which answers to start from are made; one that is begun is made to the end."""
@@ -594,7 +591,7 @@ class _Solve:
         ]
         if not searched or self.stop.reached():
             return
-        relaxing = self.stop.within(_RELAXING * self.stop.seconds())
+        relaxing = soon(self.stop)
         with starting_processes(
             WarmUp(), Backend(self.options.backend), self.options.jobs
         ):

@@ -59,7 +59,7 @@ from dralloc.solve.optimum.search import Watch
 from dralloc.solve.optimum.stopping import Stop, Stopped
 from dralloc.solve.work import run_all
 
-__all__ = ["NeighbourhoodSearch", "SearchedComponent"]
+__all__ = ["NeighbourhoodSearch", "SearchedComponent", "soon"]
 
 # ----------------------------------------------------------------------------
 # Which neighbourhood comes next: several ways to choose nodes and those who wait, drawn
@@ -735,8 +735,23 @@ _FIRST_EFFORT: Final = 1.0
 """What it may take for that (see `Stop.effort`)."""
 
 
-_RELAXING: Final = 0.6
-"""The part of the time that the ladder of relaxations may take."""
+_RELAXING: Final = 0.1
+"""The part of the time that the ladder of relaxations may take before there is a good answer."""
+
+_SOON: Final = 4.0
+_SOON_PART: Final = 0.25
+"""So many seconds it may take in any case, up to this part of the time: the search goes by its prices."""
+
+_RELAXING_AT_LAST: Final = 0.6
+"""The part of the time that is left when nothing helps the search any more; the bound may still become better."""
+
+
+def soon(stop: Stop) -> Stop:
+    """Return when the ladder of relaxations has to make way for the search for answers."""
+    seconds = stop.seconds()
+    return stop.within(
+        max(_RELAXING * seconds, min(_SOON, _SOON_PART * seconds))
+    )
 
 
 class FindSites(Protocol):
@@ -833,9 +848,11 @@ class SearchedComponent(Component):
                     level, options, stop.limited(_FIRST_EFFORT), watch
                 )
             if not is_proven(self, level):
-                self.climb(stop.within(_RELAXING * stop.seconds()))
+                self.climb(soon(stop))
             if not is_proven(self, level):
                 self._search([level], options, stop, watch)
+            if not is_proven(self, level):
+                self.climb(stop.within(_RELAXING_AT_LAST * stop.seconds()))
             if not is_proven(self, level) and options.steps is None:
                 if not self.subset.sites:
                     self.subset = replace(
