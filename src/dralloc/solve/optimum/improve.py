@@ -735,7 +735,7 @@ _FIRST_EFFORT: Final = 1.0
 """What it may take for that (see `Stop.effort`)."""
 
 
-_RELAXING: Final = 0.1
+_RELAXING: Final = 0.2
 """The part of the time that the ladder of relaxations may take before there is a good answer."""
 
 _SOON: Final = 4.0
