@@ -6,7 +6,13 @@ First where claims could go that leave devices to the demand.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import (
+    Collection,
+    Hashable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import replace
 from functools import cached_property
 from itertools import combinations, islice, takewhile
@@ -353,6 +359,8 @@ class _Blockers:
         self._oracle = oracle
         self._snapshot = oracle.snapshot
         self._context = oracle.snapshot.context
+        # By alternative, and by what can be told about a device.
+        self._could_serve: dict[int, dict[Hashable, bool]] = defaultdict(dict)
         self._requests = [
             request
             for claim in oracle.snapshot.demand.claims
@@ -459,12 +467,17 @@ class _Blockers:
         self, alternative: Alternative, node: NodeIndex
     ) -> list[DeviceIndex]:
         offers, problem = self._context.offers, self._context.problem
-        return [
-            device
-            for device in problem.nodes[node].devices()
-            if offers.could_serve(alternative.index, device)
-            and problem.on_node(device, node)
-        ]
+        index = alternative.index
+        verdicts = self._could_serve[index]
+        serving: list[DeviceIndex] = []
+        for pool in problem.nodes[node].pools:
+            keys = offers.device_keys(pool.devices)
+            for device, key in zip(pool.devices, keys, strict=True):
+                if key not in verdicts:
+                    verdicts[key] = offers.could_serve(index, device)
+                if verdicts[key] and problem.on_node(device, node):
+                    serving.append(device)
+        return serving
 
     def _charge(self, alternative: Alternative, device: DeviceIndex) -> Charge:
         return (

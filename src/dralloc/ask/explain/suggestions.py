@@ -501,12 +501,16 @@ def _devices_of_class(
         offers.table.criteria[alternative.index], selectors=(), amounts=()
     )
     of_class = offers.vary(alternative.index, Variation(substitute=criteria))
-    devices = oracle.snapshot.problem.devices
-    return frozenset(
-        number
-        for number in indices(devices)
-        if offers.selects(of_class, number) is True
-    )
+    # Devices with equal keys are selected alike.
+    verdicts: dict[Hashable, bool] = {}
+    selected: set[DeviceIndex] = set()
+    devices = tuple(indices(oracle.snapshot.problem.devices))
+    for device, key in zip(devices, offers.device_keys(devices), strict=True):
+        if key not in verdicts:
+            verdicts[key] = offers.selects(of_class, device) is True
+        if verdicts[key]:
+            selected.add(device)
+    return frozenset(selected)
 
 
 def _is_of(

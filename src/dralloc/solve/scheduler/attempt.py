@@ -392,7 +392,7 @@ class _LocalScores:
             self._values[name][unknown] = scores
             if name not in self._relative:
                 self._totals[unknown] += weight * scores
-            if name not in self._varying and scores.any():
+            if name not in self._varying and np.count_nonzero(scores):
                 self._varying.add(name)
         self._known[unknown] = True
 
@@ -722,8 +722,11 @@ def _verdicts(
 
 def _kept(cycle: Cycle, checks: Checks) -> Verdicts | None:
     """What is known of all checks together; None if it is not kept for other pods, or if other nodes matter."""
-    if not cycle.memory.is_kept or any(map(_looks_around, checks)):
+    if not cycle.memory.is_kept:
         return None
+    for plugin, _ in checks:
+        if plugin.looks_around:
+            return None
     return _known(cycle, checks)
 
 
@@ -942,7 +945,10 @@ def _come_apart(cycle: Cycle, checks: Checks) -> bool:
     last_plugin, _ = checks[-1]
     if last_plugin.name != _CLAIMS_FILTER:
         return False
-    return _never_fails(cycle) and not any(map(_looks_around, checks))
+    for plugin, _ in checks:
+        if plugin.looks_around:
+            return False
+    return _never_fails(cycle)
 
 
 def _candidates(

@@ -358,11 +358,9 @@ def _carried(
     snapshot: Snapshot, sort: str, kind: PodKind
 ) -> Iterator[tuple[Term, Tally]]:
     """The terms of pods on nodes that mean the kind, with the number of pods that have them."""
-    return (
-        (term, tally)
-        for term, tally in snapshot.carried[sort].items()
-        if kind.is_meant_by(term)
-    )
+    for term, tally in snapshot.carried[sort].items():
+        if kind.is_meant_by(term):
+            yield term, tally
 
 
 def _meant(
