@@ -211,6 +211,12 @@ class _Trials:
         """Whether there is any answer."""
         return self._enter(self._demand, self._problem.eligibility, {})
 
+    @cached_property
+    def _asks_as_admin(self) -> bool:
+        return any(
+            alternative.admin for alternative in self._demand.alternatives()
+        )
+
     def force(self, alternative: Alternative, place: DeviceIndex) -> None:
         """Look for an answer in which the alternative is granted the device."""
         if (alternative.index, place) in self.granted:
@@ -244,8 +250,9 @@ class _Trials:
             self._problem, demands=(demand,), eligibility=eligibility
         )
         solution = first_fit(problem)
-        if solution.errors:
-            # What ends first fit's attempt may leave other answers.
+        # What ends first fit's attempt may leave other answers; so may a device that is not free any more as a request
+        # with admin access came first (upstream's behaviour `admin-blocks-device`).
+        if solution.errors or (not solution.placements and self._asks_as_admin):
             solution = solve(problem)
         for _, alternative, grant in grants_of(problem, solution.placements):
             if not alternative.admin:
