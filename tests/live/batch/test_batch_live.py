@@ -31,11 +31,18 @@ PATHS = {
 }
 
 
-def account(plane: LivePlane, root: Path, folder: Path) -> Path:
-    """A kubeconfig for the service account that deploy/ makes, which may taint nodes: the scheduler cannot be seen."""
-    files = [
-        root / "deploy" / name for name in ("rbac.yaml", "node-taints.yaml")
-    ]
+def account(
+    plane: LivePlane, root: Path, folder: Path, *, taints_nodes: bool = True
+) -> Path:
+    """A kubeconfig for the service account that deploy/ makes.
+
+    Parameters
+    ----------
+    taints_nodes
+        Whether it may taint nodes, as it has to where the scheduler cannot be seen.
+    """
+    names = ("rbac.yaml", *(("node-taints.yaml",) if taints_nodes else ()))
+    files = [root / "deploy" / name for name in names]
     with plane.objects() as (server, _):
         for one in (
             one

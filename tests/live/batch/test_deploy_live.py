@@ -32,7 +32,10 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivePlane]:
 def kubeconfig(
     plane: LivePlane, root: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    return account(plane, root, tmp_path_factory.mktemp("account"))
+    """Of the account without what is only needed to taint nodes."""
+    return account(
+        plane, root, tmp_path_factory.mktemp("account"), taints_nodes=False
+    )
 
 
 @pytest.fixture(autouse=True)
