@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 from typer.testing import CliRunner
@@ -17,6 +18,7 @@ from benchmarks.openb.run import POLICIES, Outcome, Scene, published_outcomes
 from benchmarks.openb.sample import sample
 from benchmarks.openb.shown import tables
 from benchmarks.openb.trace import TraceNode, TracePod, read_pods
+from benchmarks.paired import HERE, measure_pairs
 from benchmarks.registry import WORKLOADS
 from benchmarks.workloads.mixed import mixed
 from dralloc.lint.validate import Level, validate
@@ -331,6 +333,26 @@ def test_two_checkouts_are_compared_in_turns() -> None:
     [[before, now]] = found["pairs"]
     assert found["ratio"] == pytest.approx(now / before)
     assert 1 / 5 < found["ratio"] < 5
+
+
+def test_modules_are_compiled_before_runs_are_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where the environment says that nothing is kept: a run before all finds what is compiled for the others."""
+    environments: list[dict[str, str]] = []
+
+    def record(
+        arguments: list[str], *, env: dict[str, str], **_: object
+    ) -> CompletedProcess[str]:
+        environments.append(env)
+        return CompletedProcess(arguments, 0, "", "")
+
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setattr("benchmarks.paired.subprocess.run", record)
+    measure_pairs(HERE, "list", pairs=2)
+    assert len(environments) == 2 + 2 * 2
+    assert len({env["PYTHONPYCACHEPREFIX"] for env in environments}) == 1
+    assert not any("PYTHONDONTWRITEBYTECODE" in env for env in environments)
 
 
 def test_a_command_that_fails_is_not_compared() -> None:
