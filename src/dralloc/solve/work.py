@@ -10,6 +10,7 @@ import hashlib
 import os
 import pickle
 import signal
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
@@ -217,6 +218,7 @@ def run_all(
     returned = "list" if in_batches else "generator_unordered"
     try:
         with (
+            _without_news_of_workers(),
             _BACKENDS[backend](jobs),
             joblib.parallel_config(
                 backend=backend.value,
@@ -237,6 +239,16 @@ def run_all(
         raise DrallocError(
             f"backend {backend}: a process died; is there enough memory for so many jobs?"
         ) from None
+
+
+@contextmanager
+def _without_news_of_workers() -> Iterator[None]:
+    """Do not tell users that a worker has begun anew with less memory: its task is done by another one."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", "A worker stopped while some jobs", UserWarning
+        )
+        yield
 
 
 def _run(number: int, task: Task[T]) -> tuple[int, T]:

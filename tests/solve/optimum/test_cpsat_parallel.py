@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -28,6 +29,7 @@ from dralloc.solve import optimum
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, Progress, parallel, solve
 from dralloc.solve.optimum.candidates import survey
+from dralloc.solve.optimum.neighbourhood import WarmUp
 from dralloc.solve.optimum.parallel import Excerpts
 from dralloc.solve.work import run_all
 from examples import examples
@@ -348,3 +350,22 @@ def test_errors_of_users(changed: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_nothing_is_done_where_there_is_nothing_to_do(jobs: int) -> None:
     assert list(run_all([], Backend.LOKY, jobs)) == []
+
+
+@pytest.mark.parametrize("as_made", [False, True])
+def test_users_do_not_hear_of_workers_that_begin_anew(as_made: bool) -> None:
+    """Loky tells of it from within this process, while tasks are under way."""
+
+    def tasks() -> Iterator[WarmUp]:
+        for _ in range(3):
+            warnings.warn(
+                "A worker stopped while some jobs were given to the executor.",
+                UserWarning,
+                stacklevel=2,
+            )
+            yield WarmUp()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        results = list(run_all(tasks(), Backend.LOKY, 2, as_made=as_made))
+    assert sorted(results) == [(0, None), (1, None), (2, None)]
