@@ -51,7 +51,7 @@ class Event(NamedTuple):
 
     time: int
     kind: EventKind
-    subject: int = -1
+    subject: int | None = None
 
 
 class Clock:
@@ -66,7 +66,7 @@ class Clock:
     def __init__(self, events: list[Event]) -> None:
         self._heap = events
         heapify(self._heap)
-        self._news = sum(event.subject >= 0 for event in events)
+        self._news = sum(event.subject is not None for event in events)
         self.now = 0
 
     def __bool__(self) -> bool:
@@ -85,7 +85,7 @@ class Clock:
     def schedule(self, event: Event) -> None:
         """Let something happen, now or later."""
         heappush(self._heap, event)
-        self._news += event.subject >= 0
+        self._news += event.subject is not None
 
     def instant(self) -> Iterator[tuple[EventKind, list[Event]]]:
         """Yield all that happens at the next time, by kind; what is scheduled for now meanwhile comes afterwards."""
@@ -93,7 +93,7 @@ class Clock:
         due: list[Event] = []
         while self._heap and self._heap[0].time == self.now:
             due.append(heappop(self._heap))
-        self._news -= sum(event.subject >= 0 for event in due)
+        self._news -= sum(event.subject is not None for event in due)
         for kind, events in groupby(due, key=attrgetter("kind")):
             yield kind, list(events)
 
@@ -309,7 +309,8 @@ class Simulation:
         """Let everything happen."""
         while self._clock and not self._is_over():
             for kind, events in self._clock.instant():
-                self._happen(kind, [event.subject for event in events])
+                subjects = [event.subject for event in events]
+                self._happen(kind, [who for who in subjects if who is not None])
             if (
                 self._is_due
                 or self._decisions.at_once
