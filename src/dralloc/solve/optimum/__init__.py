@@ -59,7 +59,7 @@ from dralloc.solve.optimum.component import (
     is_proven,
 )
 from dralloc.solve.optimum.division import AdminClaims, admin_claims, divide
-from dralloc.solve.optimum.improve import SearchedComponent, soon
+from dralloc.solve.optimum.improve import SearchedComponent, relaxation_stop
 from dralloc.solve.optimum.model import Model
 from dralloc.solve.optimum.neighbourhood import WarmUp
 from dralloc.solve.optimum.objective import (
@@ -591,7 +591,7 @@ class _Solve:
         ]
         if not searched or self.stop.reached():
             return
-        relaxing = soon(self.stop)
+        relaxing = relaxation_stop(self.stop)
         with starting_processes(
             WarmUp(), Backend(self.options.backend), self.options.jobs
         ):

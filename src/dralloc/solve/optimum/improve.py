@@ -59,7 +59,7 @@ from dralloc.solve.optimum.search import Watch
 from dralloc.solve.optimum.stopping import Stop, Stopped
 from dralloc.solve.work import run_all
 
-__all__ = ["NeighbourhoodSearch", "SearchedComponent", "soon"]
+__all__ = ["NeighbourhoodSearch", "SearchedComponent", "relaxation_stop"]
 
 # ----------------------------------------------------------------------------
 # Which neighbourhood comes next: several ways to choose nodes and those who wait, drawn
@@ -496,9 +496,9 @@ _REACHES: Final = (_Reach(24, 0.5), _Reach(40, 1.0))
 _FEWEST_SIDE_BY_SIDE: Final = 8
 _MOST_SIDE_BY_SIDE: Final = 32
 _NODES_FOR_A_NEIGHBOURHOOD: Final = 12
-"""As many neighbourhoods that have nothing in common are solved at a time as there are so many nodes for each of them,
-by however many processes: so the answer after a number of steps does not depend on how many there are. The more
-neighbourhoods, the less do processes wait for the last one; but each is solved without what the others bring."""
+"""Neighbourhoods that have nothing in common are solved at a time: one for every twelve nodes, within these limits, by
+however many processes. So the answer after a number of steps does not depend on how many processes there are. With more
+neighbourhoods, processes wait less for the last one; but each is solved without what the others bring."""
 
 _PATIENCE: Final = 3
 """So often all could have had a turn in large neighbourhoods without any gain before the search gives up."""
@@ -642,7 +642,14 @@ class NeighbourhoodSearch:
         places_of_tasks: list[int],
         stop: Stop,
     ) -> Iterator[NeighbourhoodTask]:
-        """Make the tasks of neighbourhoods one by one, and enter the neighbourhoods; fewer if it is time to stop."""
+        """Make the tasks of neighbourhoods one by one; fewer if it is time to stop.
+
+        Parameters
+        ----------
+        areas, places_of_tasks
+            Filled in here, task by task: the neighbourhoods, and by task the place of its neighbourhood among them.
+        """
+        # What is under way is still solved: `run` asks again whether to stop before the next round.
         with suppress(Stopped):
             for place, proposal in enumerate(proposals):
                 area = neighbourhood(
@@ -738,20 +745,19 @@ _FIRST_EFFORT: Final = 1.0
 _RELAXING: Final = 0.2
 """The part of the time that the ladder of relaxations may take before there is a good answer."""
 
-_SOON: Final = 4.0
-_SOON_PART: Final = 0.25
-"""So many seconds it may take in any case, up to this part of the time: the search goes by its prices."""
+_RELAXING_SECONDS: Final = 4.0
+_RELAXING_IN_SHORT: Final = 0.25
+"""It may always take so many seconds, up to this part of the time: the search goes by its prices."""
 
 _RELAXING_AT_LAST: Final = 0.6
 """The part of the time that is left when nothing helps the search any more; the bound may still become better."""
 
 
-def soon(stop: Stop) -> Stop:
+def relaxation_stop(stop: Stop) -> Stop:
     """Return when the ladder of relaxations has to make way for the search for answers."""
     seconds = stop.seconds()
-    return stop.within(
-        max(_RELAXING * seconds, min(_SOON, _SOON_PART * seconds))
-    )
+    in_short = min(_RELAXING_SECONDS, _RELAXING_IN_SHORT * seconds)
+    return stop.within(max(_RELAXING * seconds, in_short))
 
 
 class FindSites(Protocol):
@@ -848,7 +854,7 @@ class SearchedComponent(Component):
                     level, options, stop.limited(_FIRST_EFFORT), watch
                 )
             if not is_proven(self, level):
-                self.climb(soon(stop))
+                self.climb(relaxation_stop(stop))
             if not is_proven(self, level):
                 self._search([level], options, stop, watch)
             if not is_proven(self, level):
