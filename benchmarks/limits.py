@@ -21,6 +21,7 @@ from dralloc.problem import Problem
 from dralloc.problem.solution import Solution
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve, within_caps
+from dralloc.solve.recreate.search import Starts
 
 __all__ = ["LIMITED", "Limited", "measure_limits", "sizes"]
 
@@ -145,7 +146,8 @@ def _placed(
 
 def _solved(problem: Problem, choices: Choices, hint: Solution) -> Solution:
     """What is derived from a problem stays with it: each search begins without."""
-    return solve(replace(problem), choices, hint)
+    fresh = replace(problem)
+    return solve(fresh, choices, hint, starts=Starts(fresh, choices))
 
 
 def _plain(

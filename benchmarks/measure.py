@@ -27,6 +27,7 @@ from dralloc.problem import Problem, indices
 from dralloc.problem.solution import Solution
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve, within_caps
+from dralloc.solve.recreate.search import Starts
 from dralloc.solve.work import phase
 
 __all__ = ["FirstFit", "Measurement", "Optimal", "measure", "middle"]
@@ -134,7 +135,12 @@ class _Run:
             allowed = replace(
                 hint, placements=tuple(within_caps(problem, hint.placements))
             )
-            solution = solve(problem, options, hint=allowed)
+            solution = solve(
+                problem,
+                options,
+                hint=allowed,
+                starts=Starts(problem, options),
+            )
         # The solver counts what it needs for classes itself.
         self.timings["classes"] += solution.timings.get("classes", 0.0)
         self.timings["optimal"] -= solution.timings.get("classes", 0.0)
