@@ -19,7 +19,6 @@ HEAVY = {
     "kubecel.selector",
     "lark",
     "matplotlib",
-    "networkx",
     "numpy",
     "ortools",
     "pandas",

@@ -29,8 +29,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from networkx.utils import UnionFind
-
+from dralloc.problem.disjoint_sets import DisjointSets
 from dralloc.problem.indices import grouped
 
 if TYPE_CHECKING:
@@ -345,9 +344,9 @@ Arrival = tuple["Demand", str]
 
 def spreads_in_turn(demands: Iterable[Demand]) -> frozenset[Spread]:
     """The rules of spread that share their order with other rules, because some demand has roles in both."""
-    forest: UnionFind[InterPodRule] = UnionFind()
+    forest = DisjointSets[InterPodRule]()
     for demand in demands:
-        forest.union(*(role.rule for role in _of_order(demand)))
+        forest.unite(*(role.rule for role in _of_order(demand)))
     by_order = grouped((forest[rule], rule) for rule in forest)
     together = (
         rule for rules in by_order.values() if len(rules) > 1 for rule in rules

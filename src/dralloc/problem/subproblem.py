@@ -20,10 +20,9 @@ from collections.abc import (
 from dataclasses import dataclass, field, replace
 from typing import Final, assert_never, cast
 
-from networkx.utils import UnionFind
-
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey, DeviceID, PoolID
+from dralloc.problem.disjoint_sets import DisjointSets
 from dralloc.problem.indices import (
     AlternativeIndex,
     CounterIndex,
@@ -190,10 +189,10 @@ def separated(
     by_request
         The counters that allocations of a device can charge by request.
     """
-    forest: UnionFind[Hashable] = UnionFind()
+    forest = DisjointSets[Hashable]()
     for device in devices:
         counters = (("counter", counter) for counter in by_request(device))
-        forest.union(device, *problem.devices[device].resources, *counters)
+        forest.unite(device, *problem.devices[device].resources, *counters)
     return list(
         grouped((forest[device], device) for device in devices).values()
     )
