@@ -19,6 +19,7 @@ HEAVY = {
     "kubecel.selector",
     "lark",
     "matplotlib",
+    "networkx",
     "numpy",
     "ortools",
     "pandas",

@@ -29,7 +29,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from dralloc.problem.disjoint_sets import DisjointSets
+from networkx.utils import UnionFind
+
 from dralloc.problem.indices import grouped
 
 if TYPE_CHECKING:
@@ -344,9 +345,9 @@ Arrival = tuple["Demand", str]
 
 def spreads_in_turn(demands: Iterable[Demand]) -> frozenset[Spread]:
     """The rules of spread that share their order with other rules, because some demand has roles in both."""
-    forest = DisjointSets[InterPodRule]()
+    forest: UnionFind[InterPodRule] = UnionFind()
     for demand in demands:
-        forest.unite(*(role.rule for role in _of_order(demand)))
+        forest.union(*(role.rule for role in _of_order(demand)))
     by_order = grouped((forest[rule], rule) for rule in forest)
     together = (
         rule for rules in by_order.values() if len(rules) > 1 for rule in rules

@@ -20,9 +20,10 @@ from collections.abc import (
 from dataclasses import dataclass, field, replace
 from typing import Final, assert_never, cast
 
+from networkx.utils import UnionFind
+
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey, DeviceID, PoolID
-from dralloc.problem.disjoint_sets import DisjointSets
 from dralloc.problem.indices import (
     AlternativeIndex,
     CounterIndex,
@@ -189,10 +190,10 @@ def separated(
     by_request
         The counters that allocations of a device can charge by request.
     """
-    forest = DisjointSets[Hashable]()
+    forest: UnionFind[Hashable] = UnionFind()
     for device in devices:
         counters = (("counter", counter) for counter in by_request(device))
-        forest.unite(device, *problem.devices[device].resources, *counters)
+        forest.union(device, *problem.devices[device].resources, *counters)
     return list(
         grouped((forest[device], device) for device in devices).values()
     )

@@ -16,6 +16,8 @@ from functools import cached_property
 from itertools import chain
 from typing import Final, NamedTuple
 
+import networkx as nx
+
 from dralloc.check.objects.whereabouts import (
     AffinityTerm,
     PodOnNode,
@@ -312,31 +314,17 @@ def _flocks(rules: AffinityRules) -> Sequence[_Flock]:
 
 def _apart(flocks: Sequence[_Flock]) -> Iterator[Sequence[_Flock]]:
     """The flocks, apart if no rule is about both, directly or by way of others."""
-    about: dict[AffinityRule, list[_Flock]] = defaultdict(list)
+    graph: nx.Graph[_Flock | AffinityRule] = nx.Graph()
     for flock in flocks:
-        for rule in flock.rules:
-            about[rule].append(flock)
-    positions = {flock: position for position, flock in enumerate(flocks)}
-    reached: set[_Flock] = set()
-    for flock in flocks:
-        if flock not in reached:
-            together = _reached_from(flock, about)
-            reached |= together
-            yield sorted(together, key=positions.__getitem__)
-
-
-def _reached_from(
-    first: _Flock, about: dict[AffinityRule, list[_Flock]]
-) -> set[_Flock]:
-    """Return the first flock and those that rules connect with it, and take these rules from what they are about."""
-    together = {first}
-    waiting = [first]
-    while waiting:
-        for rule in waiting.pop().rules:
-            newcomers = set(about.pop(rule, ())) - together
-            together |= newcomers
-            waiting += newcomers
-    return together
+        graph.add_edges_from((flock, rule) for rule in flock.meaning)
+        if flock.carried is not None:
+            graph.add_edge(flock, flock.carried)
+    places = {flock: place for place, flock in enumerate(flocks)}
+    for part in nx.connected_components(graph):
+        yield sorted(
+            (item for item in part if isinstance(item, _Flock)),
+            key=places.__getitem__,
+        )
 
 
 Beginners = Mapping[AffinityRule, _Flock]

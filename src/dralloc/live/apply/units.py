@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 from weakref import finalize
 
+import networkx as nx
 import orjson
 
 from dralloc.live.snapshot import Json
@@ -22,8 +23,6 @@ from dralloc.objects.api import AllocationResult
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import ApplyError
 from dralloc.objects.names import ClaimKey, PoolID
-from dralloc.problem.disjoint_sets import DisjointSets
-from dralloc.problem.indices import grouped
 from dralloc.show.plan import Placed, Plan
 
 __all__ = [
@@ -252,16 +251,18 @@ def _groups(plan: Plan) -> Iterator[list[Placed]]:
     """Yield the placed demands, those of a gang or with a claim in common together."""
     placed = list(plan.placed)
     # By number, as a pod and a claim that no pod uses may have the same key.
-    together = DisjointSets[Hashable](range(len(placed)))
+    together: nx.Graph[Hashable] = nx.Graph()
+    together.add_nodes_from(range(len(placed)))
     for number, placement in enumerate(plan.solution.placements):
         demand = plan.demands[placement.demand]
-        claims = [("claim", claim.key) for claim in demand.claims]
-        gang = [("gang", demand.placed_with)] if demand.placed_with else []
-        together.unite(number, *claims, *gang)
-    groups = grouped(
-        (together[number], number) for number in range(len(placed))
-    )
-    for numbers in groups.values():
+        together.add_edges_from(
+            (number, ("claim", claim.key)) for claim in demand.claims
+        )
+        if demand.placed_with:
+            together.add_edge(number, ("gang", demand.placed_with))
+    for group in nx.connected_components(together):
+        # Claims and gangs are nodes of the graph, too, but no demands.
+        numbers = sorted(member for member in group if isinstance(member, int))
         yield [placed[number] for number in numbers]
 
 

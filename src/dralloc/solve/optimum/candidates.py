@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final, NamedTuple
 
+from networkx.utils import UnionFind
+
 from dralloc.objects.choices import Goal
 from dralloc.objects.errors import AllocationError, ExpressionFailure
 from dralloc.objects.names import ClaimKey
@@ -29,7 +31,6 @@ from dralloc.problem import (
     indices,
     quorum_of,
 )
-from dralloc.problem.disjoint_sets import DisjointSets
 from dralloc.problem.equivalence import claim_key
 from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.ledger import Ledger
@@ -570,7 +571,7 @@ def components(
         It is time to stop.
     """
     stop = stop or Stop()
-    forest = DisjointSets[Hashable]()
+    forest: UnionFind[Hashable] = UnionFind()
     joined: set[int] = set()
     for demand, sites in survey.sites.items():
         view = problem.demands[demand]
@@ -583,12 +584,12 @@ def components(
             ("claim", view.claims[claim].key) for claim in sites[0].shared
         ]
         links += _budgets(problem, demand)
-        forest.unite(("demand", demand), *links)
+        forest.union(("demand", demand), *links)
         for site in stop.each(sites):
             resources = dict.fromkeys(_shared(problem, site, goal))
-            forest.unite(("demand", demand), *resources)
+            forest.union(("demand", demand), *resources)
             for slot, behind_slot in _behind_slots(problem, site, goal, joined):
-                forest.unite(("slot", slot), *behind_slot)
+                forest.union(("slot", slot), *behind_slot)
     members = grouped(
         (forest[("demand", demand)], demand) for demand in survey.sites
     )

@@ -31,12 +31,13 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Protocol
 
+from networkx.utils import UnionFind
+
 from dralloc.objects.choices import Options
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.user_rules import Budget
 from dralloc.problem import Charge, Demand, DeviceIndex, NodeIndex, Problem
-from dralloc.problem.disjoint_sets import DisjointSets
 from dralloc.problem.indices import DemandIndex, grouped, indices, numbered
 from dralloc.problem.inter_pod import InterPodRule
 from dralloc.problem.ledger import Ledger
@@ -176,7 +177,7 @@ class Bonds:
         users = Tally(
             claim.key for demand in problem.demands for claim in demand.claims
         )
-        forest = DisjointSets[Hashable]()
+        forest: UnionFind[Hashable] = UnionFind()
         for number, demand in numbered(problem.demands):
             shared_claims = [
                 ("claim", claim.key)
@@ -185,9 +186,9 @@ class Bonds:
             ]
             scopes = [("scope", scope) for scope in demand.group_scopes]
             gang = [("gang", demand.placed_with)] if demand.placed_with else []
-            forest.unite(("demand", number), *shared_claims, *scopes, *gang)
+            forest.union(("demand", number), *shared_claims, *scopes, *gang)
         for members in together:
-            forest.unite(*(("demand", number) for number in members))
+            forest.union(*(("demand", number) for number in members))
         blocks = grouped(
             (forest["demand", number], number)
             for number in indices(problem.demands)

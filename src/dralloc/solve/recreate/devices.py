@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final, NamedTuple
 
+from networkx.utils import UnionFind
+
 from dralloc.objects.errors import AllocationError
 from dralloc.problem import (
     Charge,
@@ -27,7 +29,6 @@ from dralloc.problem import (
     Scalar,
     numbered,
 )
-from dralloc.problem.disjoint_sets import DisjointSets
 from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.requests import Alternative
@@ -696,12 +697,12 @@ class NodeDevices:
 
 def _cell_numbers(problem: Problem, search: DeviceSearch) -> list[int]:
     """Return by node its cell: nodes that have pools in common are in one."""
-    forest = DisjointSets[Hashable]()
+    forest: UnionFind[Hashable] = UnionFind()
     # What devices take of nodes may be about several of them.
     everywhere = [("all",)] if search.charges_nodes else []
     for number, node in enumerate(problem.nodes):
         pools = [("pool", pool.id) for pool in node.pools]
-        forest.unite(("node", number), *pools, *everywhere)
+        forest.union(("node", number), *pools, *everywhere)
     numbers: dict[Hashable, int] = {}
     return [
         numbers.setdefault(forest["node", number], len(numbers))

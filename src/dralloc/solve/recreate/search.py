@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+from networkx.utils import UnionFind
 
 from dralloc.objects.choices import MAX_SEED, Backend, Options
 from dralloc.objects.limits import without_garbage_collection
@@ -32,7 +33,6 @@ from dralloc.problem import (
     indices,
     numbered,
 )
-from dralloc.problem.disjoint_sets import DisjointSets
 from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.node_claims import resource_of
@@ -417,18 +417,18 @@ def _groups(
     topologies = {
         id(unit.rule.domains): unit.rule.domains for unit in units if unit.rule
     }
-    forest = DisjointSets[Hashable]()
+    forest: UnionFind[Hashable] = UnionFind()
     for number, node in numbered(problem.nodes):
         common = [
             ("pool", pool.id) for pool in node.pools if views[pool.id] > 1
         ]
-        forest.unite(("node", number), *common)
+        forest.union(("node", number), *common)
     for topology, domains in topologies.items():
         sizes = Tally(domains.values())
         for number, node in numbered(problem.nodes):
             domain = domains.get(node.name)
             if domain is not None and sizes[domain] < _FEW_NODES:
-                forest.unite(("node", number), ("domain", topology, domain))
+                forest.union(("node", number), ("domain", topology, domain))
     return list(
         grouped(
             (forest["node", number], number)

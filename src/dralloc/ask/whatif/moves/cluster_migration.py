@@ -14,6 +14,8 @@ from functools import cached_property
 from itertools import combinations
 from typing import Final
 
+from networkx.utils import UnionFind
+
 from dralloc.ask.scenario import Scenario
 from dralloc.ask.whatif.moves.migration import (
     Migration,
@@ -44,7 +46,6 @@ from dralloc.problem import (
     indices,
     numbered,
 )
-from dralloc.problem.disjoint_sets import DisjointSets
 from dralloc.problem.ledger import Holding
 
 __all__ = ["ClaimGroup", "ClaimUsers", "ClusterMigration", "devices_seen"]
@@ -102,9 +103,9 @@ class ClaimUsers:
         allocated = dict.fromkeys(
             claim.key for claim in self.cluster.claims if claim.is_allocated
         )
-        forest = DisjointSets(allocated)
+        forest = UnionFind(allocated)
         for claims in self.claims_of.values():
-            forest.unite(*(key for key in claims if key in allocated))
+            forest.union(*(key for key in claims if key in allocated))
         groups: dict[ClaimKey, list[ClaimKey]] = defaultdict(list)
         for key in allocated:
             groups[forest[key]].append(key)
