@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sized
 from dataclasses import fields, is_dataclass
 from functools import cache, reduce
-from inspect import cleandoc, getsource
+from inspect import cleandoc, get_annotations, getsource
 from itertools import pairwise
 from operator import or_
 from textwrap import dedent
@@ -141,7 +141,6 @@ class Fields(BaseModel):
         from_attributes=True,
         frozen=True,
         json_schema_serialization_defaults_required=True,
-        use_attribute_docstrings=True,
     )
 
     _derived: ClassVar[Mapping[str, type]] = {}
@@ -177,14 +176,27 @@ class Fields(BaseModel):
     def __get_pydantic_json_schema__(
         cls, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Describe derived fields as the answer's class does."""
+        """Describe fields by the docstrings below them, derived ones as the answer's class does.
+
+        Pydantic could do so itself, but would read the source of every document whenever one of them is imported.
+        """
         reference = handler(schema)
-        form = handler.resolve_ref_schema(reference)
-        for name, of in cls._derived.items():
-            description = _docstrings(of).get(name)
+        properties = handler.resolve_ref_schema(reference)["properties"]
+        for name, field in cls.model_fields.items():
+            description = _docstrings(cls._home_of(name)).get(name)
             if description:
-                form["properties"][to_camel(name)]["description"] = description
+                alias = field.serialization_alias or name
+                properties[alias]["description"] = description
         return reference
+
+    @classmethod
+    def _home_of(cls, name: str) -> type:
+        """Return the class below whose field of a name its docstring is."""
+        if name in cls._derived:
+            return cls._derived[name]
+        return next(
+            base for base in cls.__mro__ if name in get_annotations(base)
+        )
 
 
 _FORMS: Final[dict[type, type[Fields]]] = {}

@@ -13,6 +13,7 @@ from dralloc.problem import (
     SlotIndex,
     Usage,
 )
+from dralloc.problem.requests import ParentGroup
 from dralloc.solve.first_fit import first_fit
 from solve.optimum.problem_builder import (
     AlternativeSpec,
@@ -539,6 +540,21 @@ def test_a_gang_has_its_quorum_or_nothing() -> None:
         "small",
         "small",
     ]
+
+
+@pytest.mark.parametrize(("devices", "expected"), [(1, []), (2, [0, 1])])
+def test_a_group_that_needs_no_child_counts_only_with_somebody_below_it(
+    devices: int, expected: list[int]
+) -> None:
+    builder = ProblemBuilder()
+    for _ in range(devices):
+        builder.device()
+    root = ParentGroup("root", 2)
+    lower = ParentGroup("lower", 0, parent=root)
+    for gang, parent in (("beside", root), ("below", lower)):
+        builder.pod(builder.claim(AlternativeSpec()), gang=gang, quorum=1)
+        builder.demands[-1] = replace(builder.demands[-1], parent=parent)
+    assert placed(answer(builder)) == expected
 
 
 @pytest.mark.parametrize(

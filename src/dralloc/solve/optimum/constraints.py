@@ -353,9 +353,12 @@ def gangs(model: Model) -> None:
             rejected = model.cp.new_bool_var(f"rejected {gang}")
             for miss in members:
                 model.cp.add_implication(rejected, miss)
-            model.cp.add(
-                cp_model.LinearExpr.sum(members) <= len(members) - quorum
-            ).only_enforce_if(~rejected)
+            # A gang that needs nobody is not admitted without anybody, either.
+            may_miss = len(members) - max(1, quorum)
+            quorum_row = model.cp.add(
+                cp_model.LinearExpr.sum(members) <= may_miss
+            )
+            quorum_row.only_enforce_if(~rejected)
         if parent:
             admitted[parent][gang] = ~rejected
     _parent_groups(model, admitted)
@@ -387,6 +390,8 @@ def _parent_groups(
         )
         quorum_row.only_enforce_if(is_admitted)
         if group.parent:
+            # One that needs none of them counts for the group above only where somebody is below it.
+            model.cp.add_bool_or(~is_admitted, *children.values())
             admitted[group.parent][group.name] = is_admitted
 
 
