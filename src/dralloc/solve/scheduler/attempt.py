@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from itertools import groupby
 from random import Random
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ from dralloc.solve.scheduler.plugin import (
     unchanged,
 )
 from dralloc.solve.scheduler.plugins import PLUGINS
+from dralloc.solve.scheduler.resource_plugins import DYNAMIC_RESOURCES
 from dralloc.solve.scheduler.snapshot import NodeInfo, NodesAt
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ __all__ = [
 # is on the node alone. They hold until a pod comes or goes there, or a device that the
 # node reaches is taken.
 
-_CLAIMS_FILTER: Final = "DynamicResources"
+_CLAIMS_FILTER: Final = DYNAMIC_RESOURCES.name
 """The filter that looks at nothing of a pod but its claims."""
 
 _FEW: Final = 8
@@ -119,6 +120,7 @@ class Memory:
     _answers: dict[Hashable, Any] = field(default_factory=dict)
     _verdicts: dict[Hashable, Verdicts] = field(default_factory=dict)
     _scores: _LocalScores | None = None
+    _ratings: _LocalScores | None = None
 
     def failed(self, within: Places | None) -> Attempt | None:
         """The last failure, if it was among the same nodes, and nothing has changed since."""
@@ -134,7 +136,7 @@ class Memory:
         changes, states = snapshot.changes, snapshot.states
         if self._seen == len(changes):
             return
-        if not (self._verdicts or self._scores):
+        if not (self._verdicts or self._scores or self._ratings):
             self._seen, self._states = len(changes), states.copy()
             return
         if self._states is None:
@@ -158,8 +160,9 @@ class Memory:
         self._states[places] = states[places]
         for verdicts in self._verdicts.values():
             verdicts.forget(places)
-        if self._scores is not None:
-            self._scores.forget(places)
+        for scores in (self._scores, self._ratings):
+            if scores is not None:
+                scores.forget(places)
 
     def answer(
         self, plugin: Plugin, ask: Callable[[Cycle], T], cycle: Cycle
@@ -204,23 +207,23 @@ class Memory:
         self, cycle: Cycle, plugins: Iterable[Plugin], places: Places
     ) -> dict[str, Scores]:
         """The weighted scores at some places, all feasible ones, by those of the plugins that do not look around."""
-        return self._local_scores(cycle, plugins).at(
-            places, cycle.snapshot.nodes
-        )
+        nodes = cycle.snapshot.nodes
+        scores = self._local_scores(cycle, plugins).at(places, nodes)
+        weight = _weight_of_choice(cycle)
+        if weight:
+            ratings = self.ratings(cycle, places)
+            scores[_CLAIMS_FILTER] = weight * relative(ratings)
+        return scores
 
     def independent_totals(
-        self,
-        cycle: Cycle,
-        plugins: Iterable[Plugin],
-        places: Places,
-        left_out: str = "",
+        self, cycle: Cycle, plugins: Iterable[Plugin], places: Places
     ) -> Scores | None:
         """The sums of these scores, but for what all places have in common; None if one depends on other places.
 
-        ``left_out`` names a plugin whose scores do not count.
+        What alternatives of claims count for is left out: `ratings` tells of them.
         """
         scores = self._local_scores(cycle, plugins)
-        return scores.independent_totals(places, cycle.snapshot.nodes, left_out)
+        return scores.independent_totals(places, cycle.snapshot.nodes)
 
     def independent_total(
         self, cycle: Cycle, plugins: Iterable[Plugin], node: NodeInfo
@@ -228,13 +231,31 @@ class Memory:
         """The same sum of one node as it is now, whatever is known of it."""
         return self._local_scores(cycle, plugins).independent_total(node)
 
+    def ratings(self, cycle: Cycle, places: Places) -> Scores:
+        """Return how good the alternatives are that the pod's claims get at some places, which are feasible.
+
+        Until a node changes, it is asked once for all pods with such claims.
+        """
+        memory = self.of_claims or self
+        if memory._ratings is None:
+            assert DYNAMIC_RESOURCES.score is not None
+            scoring = DYNAMIC_RESOURCES.score(cycle)
+            assert scoring is not None
+            memory._ratings = _LocalScores(
+                {_CLAIMS_FILTER: (scoring, 1)}, self.size
+            )
+        return memory._ratings.raw(places, cycle.snapshot.nodes)
+
     def _local_scores(
         self, cycle: Cycle, plugins: Iterable[Plugin]
     ) -> _LocalScores:
+        """The scores of everything but alternatives of claims."""
         if self._scores is None:
             weighted = {}
             for plugin in plugins:
                 if plugin.score is None or plugin.looks_around:
+                    continue
+                if plugin.name == _CLAIMS_FILTER and _has_choice(cycle):
                     continue
                 scoring = self.answer(plugin, plugin.score, cycle)
                 if scoring is None:
@@ -242,25 +263,9 @@ class Memory:
                 if plugin.reads is not None:
                     key = plugin.name, "score", plugin.reads(cycle)
                     scoring = _of_traits(scoring, cycle, key)
-                if plugin.name == _CLAIMS_FILTER and _has_choice(cycle):
-                    scoring = self._of_claims_alone(scoring, cycle)
                 weighted[plugin.name] = scoring, plugin.weight_in(cycle.profile)
             self._scores = _LocalScores(weighted, self.size)
         return self._scores
-
-    def _of_claims_alone(self, scoring: Scoring, cycle: Cycle) -> Scoring:
-        """The same scoring of claims: until a node changes, it is asked once for all pods with such claims."""
-        memory, nodes = self.of_claims, cycle.snapshot.nodes
-        if memory is None:
-            return scoring
-        if memory._scores is None:
-            scorings = {_CLAIMS_FILTER: (scoring, 1)}
-            memory._scores = _LocalScores(scorings, self.size)
-        known = memory._scores
-        return scoring._replace(
-            score=lambda node: int(known.raw(np.array([node.place]), nodes)[0]),
-            column=lambda places: known.raw(places, nodes),
-        )
 
 
 def _has_choice(cycle: Cycle) -> bool:
@@ -268,6 +273,14 @@ def _has_choice(cycle: Cycle) -> bool:
     return cycle.memory.once(
         "has a choice", lambda: cycle.devices.has_choice(cycle.pod)
     )
+
+
+def _weight_of_choice(cycle: Cycle) -> int:
+    """Return what the alternatives count for by which claims are served; nothing if there is no choice."""
+    profile = cycle.profile
+    if _CLAIMS_FILTER in profile.no_scores or not _has_choice(cycle):
+        return 0
+    return DYNAMIC_RESOURCES.weight_in(profile)
 
 
 def _never_fails(cycle: Cycle) -> bool:
@@ -356,16 +369,13 @@ class _LocalScores:
         return scores
 
     def independent_totals(
-        self, places: Places, nodes: Sequence[NodeInfo], left_out: str
+        self, places: Places, nodes: Sequence[NodeInfo]
     ) -> Scores | None:
         """See `Memory.independent_totals`."""
         self._ask_for(places, nodes)
-        if (self._relative & self._varying) - {left_out}:
+        if self._relative & self._varying:
             return None
         totals: Scores = self._totals[places]
-        if left_out in self._scorings and left_out not in self._relative:
-            _, weight = self._scorings[left_out]
-            totals -= weight * self._values[left_out][places]
         return totals
 
     def independent_total(self, node: NodeInfo) -> int:
@@ -837,8 +847,11 @@ def scored(
 #
 # - not more nodes are left than are scored at most, so that an attempt looks at all of
 #   them, whoever has devices;
-# - no filter and no score looks at other nodes, and no score depends on which other
-#   nodes are feasible;
+# - every filter that looks at other nodes, too, knows of all nodes at once what is
+#   against them;
+# - no score depends on which other nodes are feasible, but for that of alternatives of
+#   claims: it is a share of the best that is had anywhere, and nobody has more than the
+#   first alternative of each request;
 # - no search for devices can end with an error, which would end the attempt.
 
 _SCORING: Final = tuple(plugin for plugin in PLUGINS if plugin.score)
@@ -870,7 +883,46 @@ def best_known(
     totals = _independent_totals(cycle, feasible)
     if totals is None:
         return None
+    weight = _weight_of_choice(cycle)
+    if weight:
+        ratings = cycle.memory.ratings(cycle, feasible)
+        totals = totals + weight * relative(ratings)
     return feasible[totals == totals.max()], evaluated
+
+
+class _Parts(NamedTuple):
+    """The filters of an attempt, by what they look at.
+
+    Parameters
+    ----------
+    of_nodes
+        Look at each node by itself, and at no devices.
+    around
+        Look at other nodes, too, and know of many nodes at once what is against them.
+    claims
+        Looks for devices, on each node by itself and without errors.
+    beside
+        Asks once more beside the pods that are nominated for a node, if there are such.
+    """
+
+    of_nodes: Checks
+    around: Sequence[Plugin]
+    claims: tuple[Plugin, Check]
+    beside: Check | None = None
+
+    @classmethod
+    def of(cls, cycle: Cycle, checks: Checks) -> Self | None:
+        """The parts of an attempt; None if its filters do not come apart like that."""
+        beside: Check | None = None
+        if checks and checks[-1][0] is _NOMINATED_PODS:
+            *checks, (_, beside) = checks
+        if not _ends_with_claims(cycle, checks):
+            return None
+        of_nodes = [entry for entry in checks[:-1] if not _looks_around(entry)]
+        around = [plugin for plugin, _ in checks if plugin.looks_around]
+        if any(plugin.column is None for plugin in around):
+            return None
+        return cls(of_nodes, around, checks[-1], beside)
 
 
 def best_feasible(
@@ -884,11 +936,12 @@ def best_feasible(
         How many feasible nodes are scored at most.
     """
     memory, changes = cycle.memory, len(cycle.snapshot.changes)
-    if changes < memory.crowded_until or _has_choice(cycle):
+    if changes < memory.crowded_until:
         return None
-    if not _come_apart(cycle, checks):
+    parts = _Parts.of(cycle, checks)
+    if parts is None:
         return None
-    candidates, served = _candidates(cycle, checks, window)
+    candidates, served = _candidates(cycle, parts, window)
     if not 0 < len(candidates) <= enough:
         # A change rules out one node at most.
         memory.crowded_until = changes + len(candidates) - enough
@@ -896,11 +949,52 @@ def best_feasible(
     totals = _independent_totals(cycle, candidates)
     if totals is None:
         return None
-    for total in sorted(set(totals.tolist()), reverse=True):
-        tied = _served(cycle, checks, candidates[totals == total], served)
+    if _weight_of_choice(cycle):
+        return _best_with_choice(cycle, parts, candidates, totals, served)
+    for total in _falling(totals):
+        tied = _served(cycle, parts, candidates[totals == total], served)
         if len(tied):
             return tied
     return None
+
+
+def _best_with_choice(
+    cycle: Cycle,
+    parts: _Parts,
+    candidates: Places,
+    totals: Scores,
+    served: Verdicts,
+) -> Places | None:
+    """As `best_feasible`, where alternatives of claims count beside the totals of candidates.
+
+    Once some node has the first alternative of each request, it is known what the others are relative to, and no node
+    with a smaller total can be better than this one.
+    """
+    most = cycle.devices.most_worth(cycle.pod)
+    places: list[Places] = []
+    totals_there: list[Scores] = []
+    ratings: list[Scores] = []
+    for total in _falling(totals):
+        tied = _served(cycle, parts, candidates[totals == total], served)
+        if not len(tied):
+            continue
+        places.append(tied)
+        totals_there.append(np.full(len(tied), total))
+        ratings.append(cycle.memory.ratings(cycle, tied))
+        if ratings[-1].max() == most:
+            break
+    if not places:
+        return None
+    shares = relative(np.concatenate(ratings))
+    sums = np.concatenate(totals_there) + _weight_of_choice(cycle) * shares
+    best = np.concatenate(places)[sums == sums.max()]
+    in_order: Places = candidates[np.isin(candidates, best)]
+    return in_order
+
+
+def _falling(totals: Scores) -> list[int]:
+    """Return each total that there is, the best first."""
+    return sorted(set(totals.tolist()), reverse=True)
 
 
 def _scoring(cycle: Cycle) -> Sequence[Plugin]:
@@ -912,12 +1006,10 @@ def _scoring(cycle: Cycle) -> Sequence[Plugin]:
     ]
 
 
-def _independent_totals(
-    cycle: Cycle, places: Places, left_out: str = ""
-) -> Scores | None:
+def _independent_totals(cycle: Cycle, places: Places) -> Scores | None:
     """The totals of places, but for what all have in common; None if one of them depends on other nodes.
 
-    ``left_out`` names a plugin whose scores do not count.
+    What alternatives of claims count for is left out.
     """
     plugins = _scoring(cycle)
     for plugin in plugins:
@@ -927,36 +1019,52 @@ def _independent_totals(
             and plugin.score(cycle) is not None
         ):
             return None
-    return cycle.memory.independent_totals(cycle, plugins, places, left_out)
+    return cycle.memory.independent_totals(cycle, plugins, places)
 
 
 def all_feasible(cycle: Cycle, checks: Checks, window: Places) -> Places | None:
     """The places of all feasible nodes of a window; None if claims are not looked at apart from everything else."""
     if not _come_apart(cycle, checks):
         return None
-    candidates, served = _candidates(cycle, checks, window)
-    return _served(cycle, checks, candidates, served)
+    parts = _Parts(checks[:-1], (), checks[-1])
+    candidates, served = _candidates(cycle, parts, window)
+    return _served(cycle, parts, candidates, served)
 
 
 def _come_apart(cycle: Cycle, checks: Checks) -> bool:
-    """Whether devices are the last that is looked at, each node by itself, and nothing there ends with an error."""
+    """Whether each node is looked at by itself, its devices last, and nothing there ends with an error."""
+    if any(plugin.looks_around for plugin, _ in checks):
+        return False
+    return _ends_with_claims(cycle, checks)
+
+
+def _ends_with_claims(cycle: Cycle, checks: Checks) -> bool:
+    """Whether devices are the last that is looked at, for nothing but the claims, and nothing there ends with an error."""
     if not checks or cycle.memory.of_claims is None:
         return False
     last_plugin, _ = checks[-1]
-    if last_plugin.name != _CLAIMS_FILTER:
-        return False
-    for plugin, _ in checks:
-        if plugin.looks_around:
-            return False
-    return _never_fails(cycle)
+    return last_plugin.name == _CLAIMS_FILTER and _never_fails(cycle)
 
 
 def _candidates(
-    cycle: Cycle, checks: Checks, window: Places
+    cycle: Cycle, parts: _Parts, window: Places
 ) -> tuple[Places, Verdicts]:
-    """The places that nothing is known to be against, and what is known about devices."""
-    of_nodes, served = _known_apart(cycle, checks, window)
-    return served.not_rejected(of_nodes.not_rejected(window)), served
+    """The places that nothing is known to be against, and what is known about devices.
+
+    Nodes whose devices are known not to do are left out first: mostly these are the most.
+    """
+    served = _served_to(cycle)
+    _ruled_out(cycle, [parts.claims], window, served)
+    places = served.not_rejected(window)
+    of_nodes = _known(cycle, parts.of_nodes)
+    _know_nodes(cycle, parts.of_nodes, places, of_nodes)
+    places = of_nodes.not_rejected(places)
+    for plugin in parts.around:
+        assert plugin.column is not None
+        column = plugin.column(cycle, places)
+        assert column is not None
+        places = places[column.codes == 0]
+    return places, served
 
 
 def _known_apart(
@@ -964,17 +1072,23 @@ def _known_apart(
 ) -> tuple[Verdicts, Verdicts]:
     """What everything but devices has against the places of a window, and what is known of devices at the others."""
     of_nodes, served = _verdicts_apart(cycle, checks)
-    node_checks = checks[:-1]
-    unknown = of_nodes.open(window)
-    if len(unknown) >= _FEW:
-        node_checks = _checked_at_once(cycle, node_checks, unknown, of_nodes)
-    if node_checks:
-        check = _together(node_checks)
-        of_nodes.ask_for(check, unknown, cycle.snapshot.nodes, len(unknown))
-    else:
-        of_nodes.enter_passing(of_nodes.open(unknown))
+    _know_nodes(cycle, checks[:-1], window, of_nodes)
     _ruled_out(cycle, checks[-1:], of_nodes.not_rejected(window), served)
     return of_nodes, served
+
+
+def _know_nodes(
+    cycle: Cycle, checks: Checks, window: Places, verdicts: Verdicts
+) -> None:
+    """Know what checks that look at each node by itself, and at no devices, have against the places of a window."""
+    unknown = verdicts.open(window)
+    if len(unknown) >= _FEW:
+        checks = _checked_at_once(cycle, checks, unknown, verdicts)
+    if checks:
+        nodes = cycle.snapshot.nodes
+        verdicts.ask_for(_together(checks), unknown, nodes, len(unknown))
+    else:
+        verdicts.enter_passing(verdicts.open(unknown))
 
 
 def _verdicts_apart(cycle: Cycle, checks: Checks) -> tuple[Verdicts, Verdicts]:
@@ -989,11 +1103,21 @@ def _served_to(cycle: Cycle) -> Verdicts:
 
 
 def _served(
-    cycle: Cycle, checks: Checks, places: Places, served: Verdicts
+    cycle: Cycle, parts: _Parts, places: Places, served: Verdicts
 ) -> Places:
-    """Those of places that have devices for the claims."""
-    served.ask_for(checks[-1][1], places, cycle.snapshot.nodes, len(places))
-    return served.not_rejected(places)
+    """Those of places that have devices for the claims, also beside nominated pods."""
+    nodes = cycle.snapshot.nodes
+    _, check = parts.claims
+    served.ask_for(check, places, nodes, len(places))
+    with_devices = served.not_rejected(places)
+    if parts.beside is None:
+        return with_devices
+    remaining = [
+        place
+        for place in with_devices.tolist()
+        if parts.beside(nodes[place]) is None
+    ]
+    return np.array(remaining, np.intp)
 
 
 # ----------------------------------------------------------------------------
@@ -1027,13 +1151,7 @@ class Rehearsal:
         )
         self._is_nominated = frozenset(_nominated_places(cycle))
         # What alternatives count for, relative to the best of the feasible nodes.
-        weights = {
-            plugin.name: plugin.weight_in(cycle.profile)
-            for plugin in self._plugins
-        }
-        self._weight_of_claims = 0
-        if _has_choice(cycle):
-            self._weight_of_claims = weights.get(_CLAIMS_FILTER, 0)
+        self._weight_of_claims = _weight_of_choice(cycle)
 
     @classmethod
     def of(cls, cycle: Cycle, checks: Checks, feasible: Places) -> Self | None:
@@ -1047,7 +1165,7 @@ class Rehearsal:
         )
         if meets_others:
             return None
-        totals = _independent_totals(cycle, feasible, _CLAIMS_FILTER)
+        totals = _independent_totals(cycle, feasible)
         return None if totals is None else cls(cycle, checks, feasible, totals)
 
     def covers(self, within: Places) -> bool:

@@ -473,6 +473,16 @@ class Devices(QuickRun):
         ranks = self.alternatives(pod, grants)
         return sum(MOST_ALTERNATIVES - rank for rank in ranks)
 
+    def most_worth(self, pod: PodInfo) -> int:
+        """Return the worth of the first alternative of each request of a pod whose claims all are still open."""
+        requests_with_choice = [
+            request
+            for claim in self.claims_of(pod)
+            for request in claim.spec.devices.requests
+            if request.first_available
+        ]
+        return MOST_ALTERNATIVES * len(requests_with_choice)
+
     def _find_beside(
         self,
         claims: Sequence[Claim],
@@ -517,13 +527,7 @@ class Devices(QuickRun):
 
     def has_choice(self, pod: PodInfo) -> bool:
         """Whether a claim of the pod has a request with alternatives."""
-        for claim in self.claims_of(pod):
-            if any(
-                request.first_available
-                for request in claim.spec.devices.requests
-            ):
-                return True
-        return False
+        return self.most_worth(pod) > 0
 
     def hopeless(self, pod: PodInfo) -> NDArray[np.bool_]:
         """By node, whether it is known that its devices do not do for the claims of a pod, of which none is shared."""
