@@ -16,9 +16,17 @@ from collections.abc import (
 )
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
-from itertools import groupby
+from itertools import groupby, takewhile
 from random import Random
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    NamedTuple,
+    Self,
+    TypeVar,
+    cast,
+)
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +52,7 @@ from dralloc.solve.scheduler.snapshot import NodeInfo, NodesAt
 
 if TYPE_CHECKING:
     from dralloc.compile.pods import PodInfo
+    from dralloc.solve.first_fit.plain import Found as Taken
     from dralloc.solve.scheduler.devices import Nomination
     from dralloc.solve.scheduler.snapshot import Snapshot
 
@@ -170,16 +179,21 @@ class Memory:
         """Return what the plugin's filter or score says: for equal pods the same, unless it looks around."""
         if plugin.looks_around:
             return ask(cycle)
-        view = plugin.view
-        answers = self._answers
-        if view is not None and self.of_kind is not None:
-            # Whatever the claims are: nodes that look the same are asked about once.
-            answers = self.of_kind
-        if ask not in answers:
-            answers[ask] = ask(cycle)
-            if view is not None and answers is self.of_kind:
-                answers[ask] = _once(answers[ask], view)
-        known_answer: T = answers[ask]
+        view, identity = plugin.view, cast("Hashable", ask)
+        answers, is_shared = self._answers, False
+        if plugin.reads is not None:
+            # Whatever else the pods are.
+            answers, is_shared = cycle.snapshot.answers, True
+            identity = ask, _read_by(plugin, cycle)
+        elif view is not None and self.of_kind is not None and self.is_kept:
+            # Whatever the claims are.
+            answers, is_shared = self.of_kind, True
+        if identity not in answers:
+            answers[identity] = ask(cycle)
+            if view is not None and is_shared:
+                # Nodes that look the same are asked about once.
+                answers[identity] = _once(answers[identity], view)
+        known_answer: T = answers[identity]
         return known_answer
 
     def once(self, question: str, ask: Callable[[], T]) -> T:
@@ -222,8 +236,12 @@ class Memory:
 
         What alternatives of claims count for is left out: `ratings` tells of them.
         """
+        nodes = cycle.snapshot.nodes
+        if not self.is_kept:
+            scorings = self._scorings(cycle, plugins)
+            return _independent_totals_of(scorings.values(), places, nodes)
         scores = self._local_scores(cycle, plugins)
-        return scores.independent_totals(places, cycle.snapshot.nodes)
+        return scores.independent_totals(places, nodes)
 
     def independent_total(
         self, cycle: Cycle, plugins: Iterable[Plugin], node: NodeInfo
@@ -251,21 +269,35 @@ class Memory:
     ) -> _LocalScores:
         """The scores of everything but alternatives of claims."""
         if self._scores is None:
-            weighted = {}
-            for plugin in plugins:
-                if plugin.score is None or plugin.looks_around:
-                    continue
-                if plugin.name == _CLAIMS_FILTER and _has_choice(cycle):
-                    continue
-                scoring = self.answer(plugin, plugin.score, cycle)
-                if scoring is None:
-                    continue
-                if plugin.reads is not None:
-                    key = plugin.name, "score", plugin.reads(cycle)
-                    scoring = _of_traits(scoring, cycle, key)
-                weighted[plugin.name] = scoring, plugin.weight_in(cycle.profile)
-            self._scores = _LocalScores(weighted, self.size)
+            scorings = self._scorings(cycle, plugins)
+            self._scores = _LocalScores(scorings, self.size)
         return self._scores
+
+    def _scorings(
+        self, cycle: Cycle, plugins: Iterable[Plugin]
+    ) -> dict[str, tuple[Scoring, int]]:
+        """Return what plugins that do not look around say of everything but alternatives of claims, with weights."""
+        scorings: dict[str, tuple[Scoring, int]] = {}
+        for plugin in plugins:
+            if plugin.score is None or plugin.looks_around:
+                continue
+            if plugin.name == _CLAIMS_FILTER and _has_choice(cycle):
+                continue
+            scoring = self.answer(plugin, plugin.score, cycle)
+            if scoring is None:
+                continue
+            if plugin.reads is not None:
+                key = plugin.name, "score", _read_by(plugin, cycle)
+                scoring = _of_traits(scoring, cycle, key)
+            scorings[plugin.name] = scoring, plugin.weight_in(cycle.profile)
+        return scorings
+
+
+def _read_by(plugin: Plugin, cycle: Cycle) -> Hashable:
+    """Return all of the pod that makes a difference for a plugin that looks at nothing of a node that changes."""
+    reads = plugin.reads
+    assert reads is not None
+    return cycle.memory.once(f"{plugin.name} reads", lambda: reads(cycle))
 
 
 def _has_choice(cycle: Cycle) -> bool:
@@ -391,20 +423,62 @@ class _LocalScores:
         unknown = places[~self._known[places]]
         if not len(unknown):
             return
+        if len(unknown) < _FEW:
+            # For few places, columns take longer than to go through them.
+            for place in unknown.tolist():
+                self._ask_about(nodes[place])
+            return
         self._totals[unknown] = 0
         for name, (scoring, weight) in self._scorings.items():
-            scores = None
-            if len(unknown) >= _FEW:
-                scores = scoring.column(unknown)
-            if scores is None:
-                asked = [nodes[place] for place in unknown.tolist()]
-                scores = np.array(list(map(scoring.score, asked)), np.int64)
+            scores = _scores_at(scoring, unknown, nodes)
             self._values[name][unknown] = scores
             if name not in self._relative:
                 self._totals[unknown] += weight * scores
             if name not in self._varying and np.count_nonzero(scores):
                 self._varying.add(name)
         self._known[unknown] = True
+
+    def _ask_about(self, node: NodeInfo) -> None:
+        """Know the scores of one node."""
+        total = 0
+        for name, (scoring, weight) in self._scorings.items():
+            score = scoring.score(node)
+            self._values[name][node.place] = score
+            if name not in self._relative:
+                total += weight * score
+            if score:
+                self._varying.add(name)
+        self._totals[node.place] = total
+        self._known[node.place] = True
+
+
+def _scores_at(
+    scoring: Scoring, places: Places, nodes: Sequence[NodeInfo]
+) -> Scores:
+    """The scores at some places, each by itself."""
+    scores = None
+    if len(places) >= _FEW:
+        scores = scoring.column(places)
+    if scores is None:
+        asked = [nodes[place] for place in places.tolist()]
+        scores = np.array(list(map(scoring.score, asked)), np.int64)
+    return scores
+
+
+def _independent_totals_of(
+    scorings: Iterable[tuple[Scoring, int]],
+    places: Places,
+    nodes: Sequence[NodeInfo],
+) -> Scores | None:
+    """See `Memory.independent_totals`: for a pod that is alone in its kind, so that nothing is kept."""
+    totals = np.zeros(len(places), np.int64)
+    for scoring, weight in scorings:
+        scores = _scores_at(scoring, places, nodes)
+        if scoring.normalise is unchanged:
+            totals += weight * scores
+        elif np.count_nonzero(scores):
+            return None
+    return totals
 
 
 # ----------------------------------------------------------------------------
@@ -481,6 +555,8 @@ class Attempt:
 
     def drawn(self, random: Random) -> NodeInfo:
         """The node that the scheduler takes, of the best ones, if nodes were found in no order: any of them."""
+        if not self.scores:
+            return random.choice(self.feasible)
         return self.feasible[int(random.choice(self._tied))]
 
     @cached_property
@@ -758,18 +834,28 @@ def _checked_at_once(
     cycle: Cycle, checks: Checks, window: Places, verdicts: Verdicts
 ) -> Checks:
     """The checks that are left once the first of them were asked about all nodes at once, as far as they can be."""
-    for position, (plugin, check) in enumerate(checks):
+    traits, others = _traits_and_others(checks)
+    if traits:
         places = verdicts.open(window)
-        if plugin.reads is not None:
-            column: RejectionColumn | None = _traits(
-                cycle, plugin, check, places
-            )
-        else:
-            column = plugin.column and plugin.column(cycle, places)
+        verdicts.enter_column(places, _traits_column(cycle, traits, places))
+    for position, (plugin, _) in enumerate(others):
+        places = verdicts.open(window)
+        column = plugin.column and plugin.column(cycle, places)
         if column is None:
-            return checks[position:]
+            return others[position:]
         verdicts.enter_column(places, column)
     return ()
+
+
+def _traits_and_others(checks: Checks) -> tuple[Checks, Checks]:
+    """The first checks, which look at nothing of a node that changes, and the others."""
+    traits = list(takewhile(_looks_at_traits, checks))
+    return traits, checks[len(traits) :]
+
+
+def _looks_at_traits(entry: tuple[Plugin, Check]) -> bool:
+    plugin, _ = entry
+    return plugin.reads is not None
 
 
 def _ruled_out(
@@ -787,13 +873,32 @@ def _ruled_out(
         verdicts.enter_column(unknown, column)
 
 
-def _traits(
-    cycle: Cycle, plugin: Plugin, check: Check, places: Places
+def _traits_column(
+    cycle: Cycle, checks: Checks, places: Places
 ) -> RejectionColumn:
-    """Return what is against nodes for what they are, asked once for all pods to which the same matters."""
-    assert plugin.reads is not None
+    """Return what the first of some checks has against nodes for what they are."""
+    codes = _codes_of_traits(cycle, checks)[places]
+    return RejectionColumn(codes, list(cycle.snapshot.rejections))
+
+
+def _codes_of_traits(cycle: Cycle, checks: Checks) -> Places:
+    """By place what the first of some checks says, worked out once for all pods to which the same matters."""
+    key = tuple(
+        [(plugin.name, _read_by(plugin, cycle)) for plugin, _ in checks]
+    )
+
+    def first_codes() -> Places:
+        codes = np.zeros(len(cycle.snapshot.nodes), np.int64)
+        for plugin, check in checks:
+            codes = np.where(codes, codes, _trait_codes(cycle, plugin, check))
+        return codes
+
+    return cycle.snapshot.columns.once(key, first_codes)
+
+
+def _trait_codes(cycle: Cycle, plugin: Plugin, check: Check) -> Places:
+    """By place what a check says that looks at nothing of a node that changes."""
     rejections = cycle.snapshot.rejections
-    key = plugin.name, plugin.reads(cycle)
 
     def code(node: NodeInfo) -> int:
         rejection = check(node)
@@ -801,9 +906,8 @@ def _traits(
             return 0
         return rejections.setdefault(rejection, 1 + len(rejections))
 
-    return RejectionColumn(
-        cycle.snapshot.columns.trait(key, code)[places], list(rejections)
-    )
+    key = plugin.name, _read_by(plugin, cycle)
+    return cycle.snapshot.columns.trait(key, code)
 
 
 def _known(cycle: Cycle, checks: Checks) -> Verdicts:
@@ -871,8 +975,8 @@ def best_known(
     if len(unknown) >= _MANY:
         return None
     if len(unknown):
-        nodes = cycle.snapshot.nodes
-        verdicts.ask_for(_sharing(cycle, checks), unknown, nodes, len(unknown))
+        check = cycle.memory.once("check", lambda: _sharing(cycle, checks))
+        verdicts.ask_about(check, unknown, cycle.snapshot.nodes)
     feasible, rejected = verdicts.found(window, enough)
     if not len(feasible):
         return None
@@ -1039,7 +1143,7 @@ def _come_apart(cycle: Cycle, checks: Checks) -> bool:
 
 
 def _ends_with_claims(cycle: Cycle, checks: Checks) -> bool:
-    """Whether devices are the last that is looked at, for nothing but the claims, and nothing there ends with an error."""
+    """Whether devices are looked at last, and for nothing but the claims, and no search for them ends with an error."""
     if not checks or cycle.memory.of_claims is None:
         return False
     last_plugin, _ = checks[-1]
@@ -1056,15 +1160,35 @@ def _candidates(
     served = _served_to(cycle)
     _ruled_out(cycle, [parts.claims], window, served)
     places = served.not_rejected(window)
-    of_nodes = _known(cycle, parts.of_nodes)
-    _know_nodes(cycle, parts.of_nodes, places, of_nodes)
-    places = of_nodes.not_rejected(places)
+    passing: Places | None = None
+    if not cycle.memory.is_kept:
+        passing = _passing_at_once(cycle, parts.of_nodes, places)
+    if passing is None:
+        of_nodes = _known(cycle, parts.of_nodes)
+        _know_nodes(cycle, parts.of_nodes, places, of_nodes)
+        passing = of_nodes.not_rejected(places)
+    places = passing
     for plugin in parts.around:
         assert plugin.column is not None
         column = plugin.column(cycle, places)
         assert column is not None
         places = places[column.codes == 0]
     return places, served
+
+
+def _passing_at_once(
+    cycle: Cycle, checks: Checks, places: Places
+) -> Places | None:
+    """Those of places against which none of some checks is; None if not all can be asked about many nodes at once."""
+    traits, others = _traits_and_others(checks)
+    passing: Places | None = places
+    if traits:
+        passing = places[_codes_of_traits(cycle, traits)[places] == 0]
+    for plugin, _ in others:
+        if passing is None or plugin.passing is None:
+            return None
+        passing = plugin.passing(cycle, passing)
+    return passing
 
 
 def _known_apart(
@@ -1085,8 +1209,8 @@ def _know_nodes(
     if len(unknown) >= _FEW:
         checks = _checked_at_once(cycle, checks, unknown, verdicts)
     if checks:
-        nodes = cycle.snapshot.nodes
-        verdicts.ask_for(_together(checks), unknown, nodes, len(unknown))
+        unknown = verdicts.open(unknown)
+        verdicts.ask_about(_together(checks), unknown, cycle.snapshot.nodes)
     else:
         verdicts.enter_passing(verdicts.open(unknown))
 
@@ -1108,7 +1232,7 @@ def _served(
     """Those of places that have devices for the claims, also beside nominated pods."""
     nodes = cycle.snapshot.nodes
     _, check = parts.claims
-    served.ask_for(check, places, nodes, len(places))
+    served.ask_about(check, served.open(places), nodes)
     with_devices = served.not_rejected(places)
     if parts.beside is None:
         return with_devices
@@ -1145,6 +1269,7 @@ class Rehearsal:
     ) -> None:
         self._cycle = cycle
         self._check = _together(checks[:-1])
+        self._wanted_on = cycle.devices.wanted(cycle.pod)
         self._plugins = _scoring(cycle)
         self._totals = dict(
             zip(feasible.tolist(), totals.tolist(), strict=True)
@@ -1232,24 +1357,20 @@ class Rehearsal:
         self, places: Iterable[int], earlier: Mapping[int, int]
     ) -> list[int]:
         """Those of places that have no devices for one more pod."""
-        nodes, pod = self._cycle.snapshot.nodes, self._cycle.pod
-        devices = self._cycle.devices
-        return [
-            place
-            for place in places
-            if devices.get_again(pod, nodes[place], earlier[place]) is None
-        ]
+        return [place for place in places if self._get(place, earlier) is None]
+
+    def _get(self, place: int, earlier: Mapping[int, int]) -> Taken | None:
+        """Return what the claims of one more pod get at a place."""
+        node = self._cycle.snapshot.nodes[place]
+        return self._cycle.devices.get_again(
+            self._wanted_on(node), node, earlier[place]
+        )
 
     def _with_claims(
         self, totals: Mapping[int, int], earlier: Mapping[int, int]
     ) -> dict[int, int]:
         """The totals with what the alternatives count for that the pod would get."""
-        nodes, pod = self._cycle.snapshot.nodes, self._cycle.pod
-        devices = self._cycle.devices
-        ratings = [
-            devices.rated_again(pod, nodes[place], earlier[place])
-            for place in totals
-        ]
+        ratings = [self._rating(place, earlier) for place in totals]
         scores = self._weight_of_claims * relative(np.array(ratings, np.int64))
         return {
             place: total + score
@@ -1257,6 +1378,14 @@ class Rehearsal:
                 totals.items(), scores.tolist(), strict=True
             )
         }
+
+    def _rating(self, place: int, earlier: Mapping[int, int]) -> int:
+        """Return how good the alternatives are that one more pod gets at a place; it gets some."""
+        grants = self._get(place, earlier)
+        assert grants is not None
+        open_claims = self._wanted_on(self._cycle.snapshot.nodes[place])
+        found = open_claims.granting(grants)
+        return self._cycle.devices.worth(self._cycle.pod, found)
 
     def _total(self, node: NodeInfo, earlier: int) -> int | None:
         """The total of a node with so many of the pods on it; None if one more is refused there."""

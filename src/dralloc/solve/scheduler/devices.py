@@ -355,8 +355,10 @@ class Devices(QuickRun):
         for extended resources is not needed where a device plugin serves them.
         """
         claims = self._to_allocate(pod)
-        extended = {claim.key for claim in claims} & self._extended
         everywhere = Wanted(claims, self._class_of(pod, claims))
+        extended: Set[ClaimKey] = frozenset()
+        if self._extended:
+            extended = self._extended & {claim.key for claim in claims}
         if not extended:
             return lambda _: everywhere
         named_claims = [claim for claim in claims if claim.key not in extended]
@@ -442,16 +444,15 @@ class Devices(QuickRun):
             return grants
 
     def get_again(
-        self, pod: PodInfo, node: NodeInfo, earlier: int
+        self, open_claims: Wanted, node: NodeInfo, earlier: int
     ) -> Taken | None:
         """Return what the claims of a pod get on a node once so many equal pods have got theirs there.
 
         No search for them may end with an error, and none of them may be shared.
         """
-        open_claims = self.wanted(pod)(node)
-        if not open_claims.claims:
-            return ()
         claims, claim_class = open_claims
+        if not claims:
+            return ()
         assert claim_class is not None
         repeated = self._answers[node.number].repeated
         if claim_class not in repeated:
@@ -460,13 +461,6 @@ class Devices(QuickRun):
         while len(found) <= earlier and found[-1] is not None:
             found.append(self._find_beside(claims, claim_class, node, found))
         return found[earlier] if len(found) > earlier else None
-
-    def rated_again(self, pod: PodInfo, node: NodeInfo, earlier: int) -> int:
-        """Return how good the alternatives are that the pod gets then; it gets some."""
-        grants = self.get_again(pod, node, earlier)
-        assert grants is not None
-        found = self.wanted(pod)(node).granting(grants)
-        return self.worth(pod, found)
 
     def worth(self, pod: PodInfo, grants: Found) -> int:
         """Return how good the alternatives are by which claims of a pod are served: the first of a list is best."""
