@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import (
     Callable,
+    Collection,
     Hashable,
     Iterable,
     Iterator,
@@ -58,12 +59,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Attempt",
+    "Checks",
     "Memory",
     "Rehearsal",
     "all_feasible",
     "beside_nominated",
     "best_feasible",
     "best_known",
+    "best_of",
     "checks_of",
     "feasible_nodes_to_find",
     "filtered",
@@ -107,6 +110,8 @@ class Memory:
         asked once about nodes that look the same. None if they are to be asked again.
     of_claims
         What is known of claims whatever the pods are; None if claims and pods cannot be told apart.
+    of_pods
+        What is known of pods whatever their claims are; None if it is not kept, or if they cannot be told apart.
     is_kept
         Whether it is for several pods, so that it pays to know each node and to ask again where something changes.
 
@@ -120,6 +125,7 @@ class Memory:
     size: int
     of_kind: dict[Hashable, Any] | None = None
     of_claims: Memory | None = None
+    of_pods: Memory | None = None
     is_kept: bool = True
     failure: tuple[int, Places | None, Attempt | None] = (-1, None, None)
     crowded_until: int = 0
@@ -140,8 +146,9 @@ class Memory:
 
     def forget(self, snapshot: Snapshot) -> None:
         """Forget what is known about the nodes that are not as they were the last time."""
-        if self.of_claims is not None:
-            self.of_claims.forget(snapshot)
+        for part in (self.of_claims, self.of_pods):
+            if part is not None:
+                part.forget(snapshot)
         changes, states = snapshot.changes, snapshot.states
         if self._seen == len(changes):
             return
@@ -203,10 +210,12 @@ class Memory:
         known_answer: T = self._answers[question]
         return known_answer
 
-    def verdicts(self, filters: Hashable) -> Verdicts:
+    def verdicts(self, filters: tuple[str, ...]) -> Verdicts:
         """The verdicts of some filters together, by name."""
         if self.of_claims is not None and filters == (_CLAIMS_FILTER,):
             return self.of_claims.verdicts(filters)
+        if self.of_pods is not None and _CLAIMS_FILTER not in filters:
+            return self.of_pods.verdicts(filters)
         if filters not in self._verdicts:
             self._verdicts[filters] = Verdicts(self.size)
         return self._verdicts[filters]
@@ -218,15 +227,17 @@ class Memory:
         return self.of_claims.answer_beside
 
     def scores(
-        self, cycle: Cycle, plugins: Iterable[Plugin], places: Places
+        self, cycle: Cycle, plugins: Collection[Plugin], places: Places
     ) -> dict[str, Scores]:
         """The weighted scores at some places, all feasible ones, by those of the plugins that do not look around."""
         nodes = cycle.snapshot.nodes
         scores = self._local_scores(cycle, plugins).at(places, nodes)
-        weight = _weight_of_choice(cycle)
-        if weight:
-            ratings = self.ratings(cycle, places)
-            scores[_CLAIMS_FILTER] = weight * relative(ratings)
+        if DYNAMIC_RESOURCES in plugins:
+            of_claims = np.zeros(len(places), np.int64)
+            weight = _weight_of_choice(cycle)
+            if weight:
+                of_claims = weight * relative(self.ratings(cycle, places))
+            scores[_CLAIMS_FILTER] = of_claims
         return scores
 
     def independent_totals(
@@ -267,7 +278,9 @@ class Memory:
     def _local_scores(
         self, cycle: Cycle, plugins: Iterable[Plugin]
     ) -> _LocalScores:
-        """The scores of everything but alternatives of claims."""
+        """The scores of everything but claims."""
+        if self.of_pods is not None:
+            return self.of_pods._local_scores(cycle, plugins)
         if self._scores is None:
             scorings = self._scorings(cycle, plugins)
             self._scores = _LocalScores(scorings, self.size)
@@ -276,12 +289,12 @@ class Memory:
     def _scorings(
         self, cycle: Cycle, plugins: Iterable[Plugin]
     ) -> dict[str, tuple[Scoring, int]]:
-        """Return what plugins that do not look around say of everything but alternatives of claims, with weights."""
+        """Return what plugins that do not look around say of everything but claims, with weights."""
         scorings: dict[str, tuple[Scoring, int]] = {}
         for plugin in plugins:
             if plugin.score is None or plugin.looks_around:
                 continue
-            if plugin.name == _CLAIMS_FILTER and _has_choice(cycle):
+            if plugin.name == _CLAIMS_FILTER:
                 continue
             scoring = self.answer(plugin, plugin.score, cycle)
             if scoring is None:
@@ -817,12 +830,14 @@ def _kept(cycle: Cycle, checks: Checks) -> Verdicts | None:
 
 
 def _sharing(cycle: Cycle, checks: Checks) -> Check:
-    """Return what is against a node; what devices say about it is kept for other pods with such claims, if possible."""
+    """Return what is against a node; what is said is kept for equal pods and equal claims, if possible."""
     if not _come_apart(cycle, checks):
         return _together(checks)
-    *node_checks, (plugin, claims_check) = checks
-    ask_devices = partial(_served_to(cycle).ask, claims_check)
-    return _together([*node_checks, (plugin, ask_devices)])
+    of_nodes, served = _verdicts_apart(cycle, checks)
+    *node_checks, (_, claims_check) = checks
+    ask_node = partial(of_nodes.ask, _together(node_checks))
+    ask_devices = partial(served.ask, claims_check)
+    return partial(first_rejection, [ask_node, ask_devices])
 
 
 def _looks_around(entry: tuple[Plugin, Check]) -> bool:
@@ -984,6 +999,12 @@ def best_known(
     # Upstream does not score a node that is alone.
     if len(feasible) == 1:
         return feasible, evaluated
+    best = best_of(cycle, feasible)
+    return None if best is None else (best, evaluated)
+
+
+def best_of(cycle: Cycle, feasible: Places) -> Places | None:
+    """The best of several feasible places; None if other scores than those of claims depend on all of them."""
     totals = _independent_totals(cycle, feasible)
     if totals is None:
         return None
@@ -991,7 +1012,8 @@ def best_known(
     if weight:
         ratings = cycle.memory.ratings(cycle, feasible)
         totals = totals + weight * relative(ratings)
-    return feasible[totals == totals.max()], evaluated
+    best: Places = feasible[totals == totals.max()]
+    return best
 
 
 class _Parts(NamedTuple):
