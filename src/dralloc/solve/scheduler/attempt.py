@@ -204,7 +204,7 @@ class Memory:
         return known_answer
 
     def once(self, question: str, ask: Callable[[], T]) -> T:
-        """Return what is true of all pods of the kind with equal claims, whatever is on nodes."""
+        """Return what is true of all pods that it is about, whatever is on nodes."""
         if question not in self._answers:
             self._answers[question] = ask()
         known_answer: T = self._answers[question]
@@ -330,7 +330,8 @@ def _weight_of_choice(cycle: Cycle) -> int:
 
 def _never_fails(cycle: Cycle) -> bool:
     """Whether it is certain that no search for the pod's claims ends with an error."""
-    return cycle.memory.once(
+    of_claims = cycle.memory.of_claims or cycle.memory
+    return of_claims.once(
         "never fails", lambda: cycle.devices.never_fails(cycle.pod)
     )
 
@@ -1347,6 +1348,9 @@ class Rehearsal:
                 break
             best = NodesAt(self._cycle.snapshot.nodes, np.array(tied, np.intp))
             node = chosen[key] = choose(Attempt(key, best, len(window)))
+            if len(chosen) == len(pods):
+                # Nobody comes to the node after the last one.
+                break
             earlier[node.place] += 1
             total = self._total(node, earlier[node.place])
             if total is None:
