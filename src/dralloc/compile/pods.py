@@ -317,6 +317,7 @@ _SPREAD_KINDS: Final = (
 )
 """Controllers whose pods are spread by default. A Deployment stands for the ReplicaSet that it would make."""
 _ANYWHERE: Final = "0.0.0.0"
+_NO_AFFINITY: Final = PodAffinity()
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 
 Controller = tuple[str, str]
@@ -376,12 +377,26 @@ class PodKind:
     @cached_property
     def scored(self) -> Mapping[str, int]:
         """The amounts that count in the pod's own scores; upstream leaves out requests of the whole pod."""
+        if not self._has_defaults:
+            return self.requests
         return requests_of(self.spec, DEFAULT_REQUESTS, whole_pod=False)
 
     @cached_property
     def occupied(self) -> Mapping[str, int]:
         """The amounts that count in scores of others once the pod is bound (``NonZeroRequested`` of upstream)."""
+        if not self._has_defaults:
+            return self.requests
         return self.occupied_with({})
+
+    @cached_property
+    def _has_defaults(self) -> bool:
+        """Whether scores may count other amounts than are requested: for a container without some, or a whole pod."""
+        if self.spec.resources.requested:
+            return True
+        return any(
+            not DEFAULT_REQUESTS.keys() <= container.resources.requested.keys()
+            for container in self.containers
+        )
 
     def occupied_with(self, of_devices: Mapping[str, int]) -> dict[str, int]:
         """Return the amounts that the pod occupies, with those that its devices take of the node."""
@@ -486,7 +501,7 @@ class PodKind:
             )
 
     def _affinity(self, sort: str) -> PodAffinity:
-        return getattr(self.spec.affinity, sort, None) or PodAffinity()
+        return getattr(self.spec.affinity, sort, None) or _NO_AFFINITY
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import (
     Callable,
+    Collection,
     Hashable,
     Iterable,
     Iterator,
@@ -16,9 +17,17 @@ from collections.abc import (
 )
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
-from itertools import groupby
+from itertools import groupby, takewhile
 from random import Random
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    NamedTuple,
+    Self,
+    TypeVar,
+    cast,
+)
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,21 +48,25 @@ from dralloc.solve.scheduler.plugin import (
     unchanged,
 )
 from dralloc.solve.scheduler.plugins import PLUGINS
+from dralloc.solve.scheduler.resource_plugins import DYNAMIC_RESOURCES
 from dralloc.solve.scheduler.snapshot import NodeInfo, NodesAt
 
 if TYPE_CHECKING:
     from dralloc.compile.pods import PodInfo
+    from dralloc.solve.first_fit.plain import Found as Taken
     from dralloc.solve.scheduler.devices import Nomination
     from dralloc.solve.scheduler.snapshot import Snapshot
 
 __all__ = [
     "Attempt",
+    "Checks",
     "Memory",
     "Rehearsal",
     "all_feasible",
     "beside_nominated",
     "best_feasible",
     "best_known",
+    "best_of",
     "checks_of",
     "feasible_nodes_to_find",
     "filtered",
@@ -69,7 +82,7 @@ __all__ = [
 # is on the node alone. They hold until a pod comes or goes there, or a device that the
 # node reaches is taken.
 
-_CLAIMS_FILTER: Final = "DynamicResources"
+_CLAIMS_FILTER: Final = DYNAMIC_RESOURCES.name
 """The filter that looks at nothing of a pod but its claims."""
 
 _FEW: Final = 8
@@ -97,6 +110,8 @@ class Memory:
         asked once about nodes that look the same. None if they are to be asked again.
     of_claims
         What is known of claims whatever the pods are; None if claims and pods cannot be told apart.
+    of_pods
+        What is known of pods whatever their claims are; None if it is not kept, or if they cannot be told apart.
     is_kept
         Whether it is for several pods, so that it pays to know each node and to ask again where something changes.
 
@@ -110,6 +125,7 @@ class Memory:
     size: int
     of_kind: dict[Hashable, Any] | None = None
     of_claims: Memory | None = None
+    of_pods: Memory | None = None
     is_kept: bool = True
     failure: tuple[int, Places | None, Attempt | None] = (-1, None, None)
     crowded_until: int = 0
@@ -119,6 +135,7 @@ class Memory:
     _answers: dict[Hashable, Any] = field(default_factory=dict)
     _verdicts: dict[Hashable, Verdicts] = field(default_factory=dict)
     _scores: _LocalScores | None = None
+    _ratings: _LocalScores | None = None
 
     def failed(self, within: Places | None) -> Attempt | None:
         """The last failure, if it was among the same nodes, and nothing has changed since."""
@@ -129,12 +146,13 @@ class Memory:
 
     def forget(self, snapshot: Snapshot) -> None:
         """Forget what is known about the nodes that are not as they were the last time."""
-        if self.of_claims is not None:
-            self.of_claims.forget(snapshot)
+        for part in (self.of_claims, self.of_pods):
+            if part is not None:
+                part.forget(snapshot)
         changes, states = snapshot.changes, snapshot.states
         if self._seen == len(changes):
             return
-        if not (self._verdicts or self._scores):
+        if not (self._verdicts or self._scores or self._ratings):
             self._seen, self._states = len(changes), states.copy()
             return
         if self._states is None:
@@ -158,8 +176,9 @@ class Memory:
         self._states[places] = states[places]
         for verdicts in self._verdicts.values():
             verdicts.forget(places)
-        if self._scores is not None:
-            self._scores.forget(places)
+        for scores in (self._scores, self._ratings):
+            if scores is not None:
+                scores.forget(places)
 
     def answer(
         self, plugin: Plugin, ask: Callable[[Cycle], T], cycle: Cycle
@@ -167,29 +186,36 @@ class Memory:
         """Return what the plugin's filter or score says: for equal pods the same, unless it looks around."""
         if plugin.looks_around:
             return ask(cycle)
-        view = plugin.view
-        answers = self._answers
-        if view is not None and self.of_kind is not None:
-            # Whatever the claims are: nodes that look the same are asked about once.
-            answers = self.of_kind
-        if ask not in answers:
-            answers[ask] = ask(cycle)
-            if view is not None and answers is self.of_kind:
-                answers[ask] = _once(answers[ask], view)
-        known_answer: T = answers[ask]
+        view, identity = plugin.view, cast("Hashable", ask)
+        answers, is_shared = self._answers, False
+        if plugin.reads is not None:
+            # Whatever else the pods are.
+            answers, is_shared = cycle.snapshot.answers, True
+            identity = ask, _read_by(plugin, cycle)
+        elif view is not None and self.of_kind is not None and self.is_kept:
+            # Whatever the claims are.
+            answers, is_shared = self.of_kind, True
+        if identity not in answers:
+            answers[identity] = ask(cycle)
+            if view is not None and is_shared:
+                # Nodes that look the same are asked about once.
+                answers[identity] = _once(answers[identity], view)
+        known_answer: T = answers[identity]
         return known_answer
 
     def once(self, question: str, ask: Callable[[], T]) -> T:
-        """Return what is true of all pods of the kind with equal claims, whatever is on nodes."""
+        """Return what is true of all pods that it is about, whatever is on nodes."""
         if question not in self._answers:
             self._answers[question] = ask()
         known_answer: T = self._answers[question]
         return known_answer
 
-    def verdicts(self, filters: Hashable) -> Verdicts:
+    def verdicts(self, filters: tuple[str, ...]) -> Verdicts:
         """The verdicts of some filters together, by name."""
         if self.of_claims is not None and filters == (_CLAIMS_FILTER,):
             return self.of_claims.verdicts(filters)
+        if self.of_pods is not None and _CLAIMS_FILTER not in filters:
+            return self.of_pods.verdicts(filters)
         if filters not in self._verdicts:
             self._verdicts[filters] = Verdicts(self.size)
         return self._verdicts[filters]
@@ -201,26 +227,32 @@ class Memory:
         return self.of_claims.answer_beside
 
     def scores(
-        self, cycle: Cycle, plugins: Iterable[Plugin], places: Places
+        self, cycle: Cycle, plugins: Collection[Plugin], places: Places
     ) -> dict[str, Scores]:
         """The weighted scores at some places, all feasible ones, by those of the plugins that do not look around."""
-        return self._local_scores(cycle, plugins).at(
-            places, cycle.snapshot.nodes
-        )
+        nodes = cycle.snapshot.nodes
+        scores = self._local_scores(cycle, plugins).at(places, nodes)
+        if DYNAMIC_RESOURCES in plugins:
+            of_claims = np.zeros(len(places), np.int64)
+            weight = _weight_of_choice(cycle)
+            if weight:
+                of_claims = weight * relative(self.ratings(cycle, places))
+            scores[_CLAIMS_FILTER] = of_claims
+        return scores
 
     def independent_totals(
-        self,
-        cycle: Cycle,
-        plugins: Iterable[Plugin],
-        places: Places,
-        left_out: str = "",
+        self, cycle: Cycle, plugins: Iterable[Plugin], places: Places
     ) -> Scores | None:
         """The sums of these scores, but for what all places have in common; None if one depends on other places.
 
-        ``left_out`` names a plugin whose scores do not count.
+        What alternatives of claims count for is left out: `ratings` tells of them.
         """
+        nodes = cycle.snapshot.nodes
+        if not self.is_kept:
+            scorings = self._scorings(cycle, plugins)
+            return _independent_totals_of(scorings.values(), places, nodes)
         scores = self._local_scores(cycle, plugins)
-        return scores.independent_totals(places, cycle.snapshot.nodes, left_out)
+        return scores.independent_totals(places, nodes)
 
     def independent_total(
         self, cycle: Cycle, plugins: Iterable[Plugin], node: NodeInfo
@@ -228,39 +260,57 @@ class Memory:
         """The same sum of one node as it is now, whatever is known of it."""
         return self._local_scores(cycle, plugins).independent_total(node)
 
+    def ratings(self, cycle: Cycle, places: Places) -> Scores:
+        """Return how good the alternatives are that the pod's claims get at some places, which are feasible.
+
+        Until a node changes, it is asked once for all pods with such claims.
+        """
+        memory = self.of_claims or self
+        if memory._ratings is None:
+            assert DYNAMIC_RESOURCES.score is not None
+            scoring = DYNAMIC_RESOURCES.score(cycle)
+            assert scoring is not None
+            memory._ratings = _LocalScores(
+                {_CLAIMS_FILTER: (scoring, 1)}, self.size
+            )
+        return memory._ratings.raw(places, cycle.snapshot.nodes)
+
     def _local_scores(
         self, cycle: Cycle, plugins: Iterable[Plugin]
     ) -> _LocalScores:
+        """The scores of everything but claims."""
+        if self.of_pods is not None:
+            return self.of_pods._local_scores(cycle, plugins)
         if self._scores is None:
-            weighted = {}
-            for plugin in plugins:
-                if plugin.score is None or plugin.looks_around:
-                    continue
-                scoring = self.answer(plugin, plugin.score, cycle)
-                if scoring is None:
-                    continue
-                if plugin.reads is not None:
-                    key = plugin.name, "score", plugin.reads(cycle)
-                    scoring = _of_traits(scoring, cycle, key)
-                if plugin.name == _CLAIMS_FILTER and _has_choice(cycle):
-                    scoring = self._of_claims_alone(scoring, cycle)
-                weighted[plugin.name] = scoring, plugin.weight_in(cycle.profile)
-            self._scores = _LocalScores(weighted, self.size)
+            scorings = self._scorings(cycle, plugins)
+            self._scores = _LocalScores(scorings, self.size)
         return self._scores
 
-    def _of_claims_alone(self, scoring: Scoring, cycle: Cycle) -> Scoring:
-        """The same scoring of claims: until a node changes, it is asked once for all pods with such claims."""
-        memory, nodes = self.of_claims, cycle.snapshot.nodes
-        if memory is None:
-            return scoring
-        if memory._scores is None:
-            scorings = {_CLAIMS_FILTER: (scoring, 1)}
-            memory._scores = _LocalScores(scorings, self.size)
-        known = memory._scores
-        return scoring._replace(
-            score=lambda node: int(known.raw(np.array([node.place]), nodes)[0]),
-            column=lambda places: known.raw(places, nodes),
-        )
+    def _scorings(
+        self, cycle: Cycle, plugins: Iterable[Plugin]
+    ) -> dict[str, tuple[Scoring, int]]:
+        """Return what plugins that do not look around say of everything but claims, with weights."""
+        scorings: dict[str, tuple[Scoring, int]] = {}
+        for plugin in plugins:
+            if plugin.score is None or plugin.looks_around:
+                continue
+            if plugin.name == _CLAIMS_FILTER:
+                continue
+            scoring = self.answer(plugin, plugin.score, cycle)
+            if scoring is None:
+                continue
+            if plugin.reads is not None:
+                key = plugin.name, "score", _read_by(plugin, cycle)
+                scoring = _of_traits(scoring, cycle, key)
+            scorings[plugin.name] = scoring, plugin.weight_in(cycle.profile)
+        return scorings
+
+
+def _read_by(plugin: Plugin, cycle: Cycle) -> Hashable:
+    """Return all of the pod that makes a difference for a plugin that looks at nothing of a node that changes."""
+    reads = plugin.reads
+    assert reads is not None
+    return cycle.memory.once(f"{plugin.name} reads", lambda: reads(cycle))
 
 
 def _has_choice(cycle: Cycle) -> bool:
@@ -270,9 +320,18 @@ def _has_choice(cycle: Cycle) -> bool:
     )
 
 
+def _weight_of_choice(cycle: Cycle) -> int:
+    """Return what the alternatives count for by which claims are served; nothing if there is no choice."""
+    profile = cycle.profile
+    if _CLAIMS_FILTER in profile.no_scores or not _has_choice(cycle):
+        return 0
+    return DYNAMIC_RESOURCES.weight_in(profile)
+
+
 def _never_fails(cycle: Cycle) -> bool:
     """Whether it is certain that no search for the pod's claims ends with an error."""
-    return cycle.memory.once(
+    of_claims = cycle.memory.of_claims or cycle.memory
+    return of_claims.once(
         "never fails", lambda: cycle.devices.never_fails(cycle.pod)
     )
 
@@ -356,16 +415,13 @@ class _LocalScores:
         return scores
 
     def independent_totals(
-        self, places: Places, nodes: Sequence[NodeInfo], left_out: str
+        self, places: Places, nodes: Sequence[NodeInfo]
     ) -> Scores | None:
         """See `Memory.independent_totals`."""
         self._ask_for(places, nodes)
-        if (self._relative & self._varying) - {left_out}:
+        if self._relative & self._varying:
             return None
         totals: Scores = self._totals[places]
-        if left_out in self._scorings and left_out not in self._relative:
-            _, weight = self._scorings[left_out]
-            totals -= weight * self._values[left_out][places]
         return totals
 
     def independent_total(self, node: NodeInfo) -> int:
@@ -381,20 +437,62 @@ class _LocalScores:
         unknown = places[~self._known[places]]
         if not len(unknown):
             return
+        if len(unknown) < _FEW:
+            # For few places, columns take longer than to go through them.
+            for place in unknown.tolist():
+                self._ask_about(nodes[place])
+            return
         self._totals[unknown] = 0
         for name, (scoring, weight) in self._scorings.items():
-            scores = None
-            if len(unknown) >= _FEW:
-                scores = scoring.column(unknown)
-            if scores is None:
-                asked = [nodes[place] for place in unknown.tolist()]
-                scores = np.array(list(map(scoring.score, asked)), np.int64)
+            scores = _scores_at(scoring, unknown, nodes)
             self._values[name][unknown] = scores
             if name not in self._relative:
                 self._totals[unknown] += weight * scores
             if name not in self._varying and np.count_nonzero(scores):
                 self._varying.add(name)
         self._known[unknown] = True
+
+    def _ask_about(self, node: NodeInfo) -> None:
+        """Know the scores of one node."""
+        total = 0
+        for name, (scoring, weight) in self._scorings.items():
+            score = scoring.score(node)
+            self._values[name][node.place] = score
+            if name not in self._relative:
+                total += weight * score
+            if score:
+                self._varying.add(name)
+        self._totals[node.place] = total
+        self._known[node.place] = True
+
+
+def _scores_at(
+    scoring: Scoring, places: Places, nodes: Sequence[NodeInfo]
+) -> Scores:
+    """The scores at some places, each by itself."""
+    scores = None
+    if len(places) >= _FEW:
+        scores = scoring.column(places)
+    if scores is None:
+        asked = [nodes[place] for place in places.tolist()]
+        scores = np.array(list(map(scoring.score, asked)), np.int64)
+    return scores
+
+
+def _independent_totals_of(
+    scorings: Iterable[tuple[Scoring, int]],
+    places: Places,
+    nodes: Sequence[NodeInfo],
+) -> Scores | None:
+    """See `Memory.independent_totals`: for a pod that is alone in its kind, so that nothing is kept."""
+    totals = np.zeros(len(places), np.int64)
+    for scoring, weight in scorings:
+        scores = _scores_at(scoring, places, nodes)
+        if scoring.normalise is unchanged:
+            totals += weight * scores
+        elif np.count_nonzero(scores):
+            return None
+    return totals
 
 
 # ----------------------------------------------------------------------------
@@ -471,6 +569,8 @@ class Attempt:
 
     def drawn(self, random: Random) -> NodeInfo:
         """The node that the scheduler takes, of the best ones, if nodes were found in no order: any of them."""
+        if not self.scores:
+            return random.choice(self.feasible)
         return self.feasible[int(random.choice(self._tied))]
 
     @cached_property
@@ -731,12 +831,14 @@ def _kept(cycle: Cycle, checks: Checks) -> Verdicts | None:
 
 
 def _sharing(cycle: Cycle, checks: Checks) -> Check:
-    """Return what is against a node; what devices say about it is kept for other pods with such claims, if possible."""
+    """Return what is against a node; what is said is kept for equal pods and equal claims, if possible."""
     if not _come_apart(cycle, checks):
         return _together(checks)
-    *node_checks, (plugin, claims_check) = checks
-    ask_devices = partial(_served_to(cycle).ask, claims_check)
-    return _together([*node_checks, (plugin, ask_devices)])
+    of_nodes, served = _verdicts_apart(cycle, checks)
+    *node_checks, (_, claims_check) = checks
+    ask_node = partial(of_nodes.ask, _together(node_checks))
+    ask_devices = partial(served.ask, claims_check)
+    return partial(first_rejection, [ask_node, ask_devices])
 
 
 def _looks_around(entry: tuple[Plugin, Check]) -> bool:
@@ -748,18 +850,28 @@ def _checked_at_once(
     cycle: Cycle, checks: Checks, window: Places, verdicts: Verdicts
 ) -> Checks:
     """The checks that are left once the first of them were asked about all nodes at once, as far as they can be."""
-    for position, (plugin, check) in enumerate(checks):
+    traits, others = _traits_and_others(checks)
+    if traits:
         places = verdicts.open(window)
-        if plugin.reads is not None:
-            column: RejectionColumn | None = _traits(
-                cycle, plugin, check, places
-            )
-        else:
-            column = plugin.column and plugin.column(cycle, places)
+        verdicts.enter_column(places, _traits_column(cycle, traits, places))
+    for position, (plugin, _) in enumerate(others):
+        places = verdicts.open(window)
+        column = plugin.column and plugin.column(cycle, places)
         if column is None:
-            return checks[position:]
+            return others[position:]
         verdicts.enter_column(places, column)
     return ()
+
+
+def _traits_and_others(checks: Checks) -> tuple[Checks, Checks]:
+    """The first checks, which look at nothing of a node that changes, and the others."""
+    traits = list(takewhile(_looks_at_traits, checks))
+    return traits, checks[len(traits) :]
+
+
+def _looks_at_traits(entry: tuple[Plugin, Check]) -> bool:
+    plugin, _ = entry
+    return plugin.reads is not None
 
 
 def _ruled_out(
@@ -777,13 +889,32 @@ def _ruled_out(
         verdicts.enter_column(unknown, column)
 
 
-def _traits(
-    cycle: Cycle, plugin: Plugin, check: Check, places: Places
+def _traits_column(
+    cycle: Cycle, checks: Checks, places: Places
 ) -> RejectionColumn:
-    """Return what is against nodes for what they are, asked once for all pods to which the same matters."""
-    assert plugin.reads is not None
+    """Return what the first of some checks has against nodes for what they are."""
+    codes = _codes_of_traits(cycle, checks)[places]
+    return RejectionColumn(codes, list(cycle.snapshot.rejections))
+
+
+def _codes_of_traits(cycle: Cycle, checks: Checks) -> Places:
+    """By place what the first of some checks says, worked out once for all pods to which the same matters."""
+    key = tuple(
+        [(plugin.name, _read_by(plugin, cycle)) for plugin, _ in checks]
+    )
+
+    def first_codes() -> Places:
+        codes = np.zeros(len(cycle.snapshot.nodes), np.int64)
+        for plugin, check in checks:
+            codes = np.where(codes, codes, _trait_codes(cycle, plugin, check))
+        return codes
+
+    return cycle.snapshot.columns.once(key, first_codes)
+
+
+def _trait_codes(cycle: Cycle, plugin: Plugin, check: Check) -> Places:
+    """By place what a check says that looks at nothing of a node that changes."""
     rejections = cycle.snapshot.rejections
-    key = plugin.name, plugin.reads(cycle)
 
     def code(node: NodeInfo) -> int:
         rejection = check(node)
@@ -791,9 +922,8 @@ def _traits(
             return 0
         return rejections.setdefault(rejection, 1 + len(rejections))
 
-    return RejectionColumn(
-        cycle.snapshot.columns.trait(key, code)[places], list(rejections)
-    )
+    key = plugin.name, _read_by(plugin, cycle)
+    return cycle.snapshot.columns.trait(key, code)
 
 
 def _known(cycle: Cycle, checks: Checks) -> Verdicts:
@@ -837,8 +967,11 @@ def scored(
 #
 # - not more nodes are left than are scored at most, so that an attempt looks at all of
 #   them, whoever has devices;
-# - no filter and no score looks at other nodes, and no score depends on which other
-#   nodes are feasible;
+# - every filter that looks at other nodes, too, knows of all nodes at once what is
+#   against them;
+# - no score depends on which other nodes are feasible, but for that of alternatives of
+#   claims: it is a share of the best that is had anywhere, and nobody has more than the
+#   first alternative of each request;
 # - no search for devices can end with an error, which would end the attempt.
 
 _SCORING: Final = tuple(plugin for plugin in PLUGINS if plugin.score)
@@ -858,8 +991,8 @@ def best_known(
     if len(unknown) >= _MANY:
         return None
     if len(unknown):
-        nodes = cycle.snapshot.nodes
-        verdicts.ask_for(_sharing(cycle, checks), unknown, nodes, len(unknown))
+        check = cycle.memory.once("check", lambda: _sharing(cycle, checks))
+        verdicts.ask_about(check, unknown, cycle.snapshot.nodes)
     feasible, rejected = verdicts.found(window, enough)
     if not len(feasible):
         return None
@@ -867,10 +1000,56 @@ def best_known(
     # Upstream does not score a node that is alone.
     if len(feasible) == 1:
         return feasible, evaluated
+    best = best_of(cycle, feasible)
+    return None if best is None else (best, evaluated)
+
+
+def best_of(cycle: Cycle, feasible: Places) -> Places | None:
+    """The best of several feasible places; None if other scores than those of claims depend on all of them."""
     totals = _independent_totals(cycle, feasible)
     if totals is None:
         return None
-    return feasible[totals == totals.max()], evaluated
+    weight = _weight_of_choice(cycle)
+    if weight:
+        ratings = cycle.memory.ratings(cycle, feasible)
+        totals = totals + weight * relative(ratings)
+    best: Places = feasible[totals == totals.max()]
+    return best
+
+
+class _Parts(NamedTuple):
+    """The filters of an attempt, by what they look at.
+
+    Parameters
+    ----------
+    of_nodes
+        Look at each node by itself, and at no devices.
+    around
+        Look at other nodes, too, and know of many nodes at once what is against them.
+    claims
+        Looks for devices, on each node by itself and without errors.
+    beside
+        Asks once more beside the pods that are nominated for a node, if there are such.
+    """
+
+    of_nodes: Checks
+    around: Sequence[Plugin]
+    claims: tuple[Plugin, Check]
+    beside: Check | None = None
+
+    @classmethod
+    def of(cls, cycle: Cycle, checks: Checks) -> Self | None:
+        """The parts of an attempt; None if its filters do not come apart like that."""
+        beside: Check | None = None
+        if checks and checks[-1][0] is _NOMINATED_PODS:
+            *checks, (_, beside) = checks
+        if not _ends_with_claims(cycle, checks):
+            return None
+        of_nodes = [entry for entry in checks[:-1] if not _looks_around(entry)]
+        around = [plugin for plugin, _ in checks if plugin.looks_around]
+        if any(plugin.column is None for plugin in around):
+            return None
+        return cls(of_nodes, around, checks[-1], beside)
 
 
 def best_feasible(
@@ -884,11 +1063,12 @@ def best_feasible(
         How many feasible nodes are scored at most.
     """
     memory, changes = cycle.memory, len(cycle.snapshot.changes)
-    if changes < memory.crowded_until or _has_choice(cycle):
+    if changes < memory.crowded_until:
         return None
-    if not _come_apart(cycle, checks):
+    parts = _Parts.of(cycle, checks)
+    if parts is None:
         return None
-    candidates, served = _candidates(cycle, checks, window)
+    candidates, served = _candidates(cycle, parts, window)
     if not 0 < len(candidates) <= enough:
         # A change rules out one node at most.
         memory.crowded_until = changes + len(candidates) - enough
@@ -896,11 +1076,52 @@ def best_feasible(
     totals = _independent_totals(cycle, candidates)
     if totals is None:
         return None
-    for total in sorted(set(totals.tolist()), reverse=True):
-        tied = _served(cycle, checks, candidates[totals == total], served)
+    if _weight_of_choice(cycle):
+        return _best_with_choice(cycle, parts, candidates, totals, served)
+    for total in _falling(totals):
+        tied = _served(cycle, parts, candidates[totals == total], served)
         if len(tied):
             return tied
     return None
+
+
+def _best_with_choice(
+    cycle: Cycle,
+    parts: _Parts,
+    candidates: Places,
+    totals: Scores,
+    served: Verdicts,
+) -> Places | None:
+    """As `best_feasible`, where alternatives of claims count beside the totals of candidates.
+
+    Once some node has the first alternative of each request, it is known what the others are relative to, and no node
+    with a smaller total can be better than this one.
+    """
+    most = cycle.devices.most_worth(cycle.pod)
+    places: list[Places] = []
+    totals_there: list[Scores] = []
+    ratings: list[Scores] = []
+    for total in _falling(totals):
+        tied = _served(cycle, parts, candidates[totals == total], served)
+        if not len(tied):
+            continue
+        places.append(tied)
+        totals_there.append(np.full(len(tied), total))
+        ratings.append(cycle.memory.ratings(cycle, tied))
+        if ratings[-1].max() == most:
+            break
+    if not places:
+        return None
+    shares = relative(np.concatenate(ratings))
+    sums = np.concatenate(totals_there) + _weight_of_choice(cycle) * shares
+    best = np.concatenate(places)[sums == sums.max()]
+    in_order: Places = candidates[np.isin(candidates, best)]
+    return in_order
+
+
+def _falling(totals: Scores) -> list[int]:
+    """Return each total that there is, the best first."""
+    return sorted(set(totals.tolist()), reverse=True)
 
 
 def _scoring(cycle: Cycle) -> Sequence[Plugin]:
@@ -912,12 +1133,10 @@ def _scoring(cycle: Cycle) -> Sequence[Plugin]:
     ]
 
 
-def _independent_totals(
-    cycle: Cycle, places: Places, left_out: str = ""
-) -> Scores | None:
+def _independent_totals(cycle: Cycle, places: Places) -> Scores | None:
     """The totals of places, but for what all have in common; None if one of them depends on other nodes.
 
-    ``left_out`` names a plugin whose scores do not count.
+    What alternatives of claims count for is left out.
     """
     plugins = _scoring(cycle)
     for plugin in plugins:
@@ -927,36 +1146,72 @@ def _independent_totals(
             and plugin.score(cycle) is not None
         ):
             return None
-    return cycle.memory.independent_totals(cycle, plugins, places, left_out)
+    return cycle.memory.independent_totals(cycle, plugins, places)
 
 
 def all_feasible(cycle: Cycle, checks: Checks, window: Places) -> Places | None:
     """The places of all feasible nodes of a window; None if claims are not looked at apart from everything else."""
     if not _come_apart(cycle, checks):
         return None
-    candidates, served = _candidates(cycle, checks, window)
-    return _served(cycle, checks, candidates, served)
+    parts = _Parts(checks[:-1], (), checks[-1])
+    candidates, served = _candidates(cycle, parts, window)
+    return _served(cycle, parts, candidates, served)
 
 
 def _come_apart(cycle: Cycle, checks: Checks) -> bool:
-    """Whether devices are the last that is looked at, each node by itself, and nothing there ends with an error."""
+    """Whether each node is looked at by itself, its devices last, and nothing there ends with an error."""
+    if any(plugin.looks_around for plugin, _ in checks):
+        return False
+    return _ends_with_claims(cycle, checks)
+
+
+def _ends_with_claims(cycle: Cycle, checks: Checks) -> bool:
+    """Whether devices are looked at last, and for nothing but the claims, and no search for them ends with an error."""
     if not checks or cycle.memory.of_claims is None:
         return False
     last_plugin, _ = checks[-1]
-    if last_plugin.name != _CLAIMS_FILTER:
-        return False
-    for plugin, _ in checks:
-        if plugin.looks_around:
-            return False
-    return _never_fails(cycle)
+    return last_plugin.name == _CLAIMS_FILTER and _never_fails(cycle)
 
 
 def _candidates(
-    cycle: Cycle, checks: Checks, window: Places
+    cycle: Cycle, parts: _Parts, window: Places
 ) -> tuple[Places, Verdicts]:
-    """The places that nothing is known to be against, and what is known about devices."""
-    of_nodes, served = _known_apart(cycle, checks, window)
-    return served.not_rejected(of_nodes.not_rejected(window)), served
+    """The places that nothing is known to be against, and what is known about devices.
+
+    Nodes whose devices are known not to do are left out first: mostly these are the most.
+    """
+    served = _served_to(cycle)
+    _ruled_out(cycle, [parts.claims], window, served)
+    places = served.not_rejected(window)
+    passing: Places | None = None
+    if not cycle.memory.is_kept:
+        passing = _passing_at_once(cycle, parts.of_nodes, places)
+    if passing is None:
+        of_nodes = _known(cycle, parts.of_nodes)
+        _know_nodes(cycle, parts.of_nodes, places, of_nodes)
+        passing = of_nodes.not_rejected(places)
+    places = passing
+    for plugin in parts.around:
+        assert plugin.column is not None
+        column = plugin.column(cycle, places)
+        assert column is not None
+        places = places[column.codes == 0]
+    return places, served
+
+
+def _passing_at_once(
+    cycle: Cycle, checks: Checks, places: Places
+) -> Places | None:
+    """Those of places against which none of some checks is; None if not all can be asked about many nodes at once."""
+    traits, others = _traits_and_others(checks)
+    passing: Places | None = places
+    if traits:
+        passing = places[_codes_of_traits(cycle, traits)[places] == 0]
+    for plugin, _ in others:
+        if passing is None or plugin.passing is None:
+            return None
+        passing = plugin.passing(cycle, passing)
+    return passing
 
 
 def _known_apart(
@@ -964,17 +1219,23 @@ def _known_apart(
 ) -> tuple[Verdicts, Verdicts]:
     """What everything but devices has against the places of a window, and what is known of devices at the others."""
     of_nodes, served = _verdicts_apart(cycle, checks)
-    node_checks = checks[:-1]
-    unknown = of_nodes.open(window)
-    if len(unknown) >= _FEW:
-        node_checks = _checked_at_once(cycle, node_checks, unknown, of_nodes)
-    if node_checks:
-        check = _together(node_checks)
-        of_nodes.ask_for(check, unknown, cycle.snapshot.nodes, len(unknown))
-    else:
-        of_nodes.enter_passing(of_nodes.open(unknown))
+    _know_nodes(cycle, checks[:-1], window, of_nodes)
     _ruled_out(cycle, checks[-1:], of_nodes.not_rejected(window), served)
     return of_nodes, served
+
+
+def _know_nodes(
+    cycle: Cycle, checks: Checks, window: Places, verdicts: Verdicts
+) -> None:
+    """Know what checks that look at each node by itself, and at no devices, have against the places of a window."""
+    unknown = verdicts.open(window)
+    if len(unknown) >= _FEW:
+        checks = _checked_at_once(cycle, checks, unknown, verdicts)
+    if checks:
+        unknown = verdicts.open(unknown)
+        verdicts.ask_about(_together(checks), unknown, cycle.snapshot.nodes)
+    else:
+        verdicts.enter_passing(verdicts.open(unknown))
 
 
 def _verdicts_apart(cycle: Cycle, checks: Checks) -> tuple[Verdicts, Verdicts]:
@@ -989,11 +1250,21 @@ def _served_to(cycle: Cycle) -> Verdicts:
 
 
 def _served(
-    cycle: Cycle, checks: Checks, places: Places, served: Verdicts
+    cycle: Cycle, parts: _Parts, places: Places, served: Verdicts
 ) -> Places:
-    """Those of places that have devices for the claims."""
-    served.ask_for(checks[-1][1], places, cycle.snapshot.nodes, len(places))
-    return served.not_rejected(places)
+    """Those of places that have devices for the claims, also beside nominated pods."""
+    nodes = cycle.snapshot.nodes
+    _, check = parts.claims
+    served.ask_about(check, served.open(places), nodes)
+    with_devices = served.not_rejected(places)
+    if parts.beside is None:
+        return with_devices
+    remaining = [
+        place
+        for place in with_devices.tolist()
+        if parts.beside(nodes[place]) is None
+    ]
+    return np.array(remaining, np.intp)
 
 
 # ----------------------------------------------------------------------------
@@ -1021,19 +1292,14 @@ class Rehearsal:
     ) -> None:
         self._cycle = cycle
         self._check = _together(checks[:-1])
+        self._wanted_on = cycle.devices.wanted(cycle.pod)
         self._plugins = _scoring(cycle)
         self._totals = dict(
             zip(feasible.tolist(), totals.tolist(), strict=True)
         )
         self._is_nominated = frozenset(_nominated_places(cycle))
         # What alternatives count for, relative to the best of the feasible nodes.
-        weights = {
-            plugin.name: plugin.weight_in(cycle.profile)
-            for plugin in self._plugins
-        }
-        self._weight_of_claims = 0
-        if _has_choice(cycle):
-            self._weight_of_claims = weights.get(_CLAIMS_FILTER, 0)
+        self._weight_of_claims = _weight_of_choice(cycle)
 
     @classmethod
     def of(cls, cycle: Cycle, checks: Checks, feasible: Places) -> Self | None:
@@ -1047,7 +1313,7 @@ class Rehearsal:
         )
         if meets_others:
             return None
-        totals = _independent_totals(cycle, feasible, _CLAIMS_FILTER)
+        totals = _independent_totals(cycle, feasible)
         return None if totals is None else cls(cycle, checks, feasible, totals)
 
     def covers(self, within: Places) -> bool:
@@ -1082,6 +1348,9 @@ class Rehearsal:
                 break
             best = NodesAt(self._cycle.snapshot.nodes, np.array(tied, np.intp))
             node = chosen[key] = choose(Attempt(key, best, len(window)))
+            if len(chosen) == len(pods):
+                # Nobody comes to the node after the last one.
+                break
             earlier[node.place] += 1
             total = self._total(node, earlier[node.place])
             if total is None:
@@ -1114,24 +1383,20 @@ class Rehearsal:
         self, places: Iterable[int], earlier: Mapping[int, int]
     ) -> list[int]:
         """Those of places that have no devices for one more pod."""
-        nodes, pod = self._cycle.snapshot.nodes, self._cycle.pod
-        devices = self._cycle.devices
-        return [
-            place
-            for place in places
-            if devices.get_again(pod, nodes[place], earlier[place]) is None
-        ]
+        return [place for place in places if self._get(place, earlier) is None]
+
+    def _get(self, place: int, earlier: Mapping[int, int]) -> Taken | None:
+        """Return what the claims of one more pod get at a place."""
+        node = self._cycle.snapshot.nodes[place]
+        return self._cycle.devices.get_again(
+            self._wanted_on(node), node, earlier[place]
+        )
 
     def _with_claims(
         self, totals: Mapping[int, int], earlier: Mapping[int, int]
     ) -> dict[int, int]:
         """The totals with what the alternatives count for that the pod would get."""
-        nodes, pod = self._cycle.snapshot.nodes, self._cycle.pod
-        devices = self._cycle.devices
-        ratings = [
-            devices.rated_again(pod, nodes[place], earlier[place])
-            for place in totals
-        ]
+        ratings = [self._rating(place, earlier) for place in totals]
         scores = self._weight_of_claims * relative(np.array(ratings, np.int64))
         return {
             place: total + score
@@ -1139,6 +1404,14 @@ class Rehearsal:
                 totals.items(), scores.tolist(), strict=True
             )
         }
+
+    def _rating(self, place: int, earlier: Mapping[int, int]) -> int:
+        """Return how good the alternatives are that one more pod gets at a place; it gets some."""
+        grants = self._get(place, earlier)
+        assert grants is not None
+        open_claims = self._wanted_on(self._cycle.snapshot.nodes[place])
+        found = open_claims.granting(grants)
+        return self._cycle.devices.worth(self._cycle.pod, found)
 
     def _total(self, node: NodeInfo, earlier: int) -> int | None:
         """The total of a node with so many of the pods on it; None if one more is refused there."""

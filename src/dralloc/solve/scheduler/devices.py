@@ -355,8 +355,10 @@ class Devices(QuickRun):
         for extended resources is not needed where a device plugin serves them.
         """
         claims = self._to_allocate(pod)
-        extended = {claim.key for claim in claims} & self._extended
         everywhere = Wanted(claims, self._class_of(pod, claims))
+        extended: Set[ClaimKey] = frozenset()
+        if self._extended:
+            extended = self._extended & {claim.key for claim in claims}
         if not extended:
             return lambda _: everywhere
         named_claims = [claim for claim in claims if claim.key not in extended]
@@ -442,16 +444,15 @@ class Devices(QuickRun):
             return grants
 
     def get_again(
-        self, pod: PodInfo, node: NodeInfo, earlier: int
+        self, open_claims: Wanted, node: NodeInfo, earlier: int
     ) -> Taken | None:
         """Return what the claims of a pod get on a node once so many equal pods have got theirs there.
 
         No search for them may end with an error, and none of them may be shared.
         """
-        open_claims = self.wanted(pod)(node)
-        if not open_claims.claims:
-            return ()
         claims, claim_class = open_claims
+        if not claims:
+            return ()
         assert claim_class is not None
         repeated = self._answers[node.number].repeated
         if claim_class not in repeated:
@@ -461,17 +462,20 @@ class Devices(QuickRun):
             found.append(self._find_beside(claims, claim_class, node, found))
         return found[earlier] if len(found) > earlier else None
 
-    def rated_again(self, pod: PodInfo, node: NodeInfo, earlier: int) -> int:
-        """Return how good the alternatives are that the pod gets then; it gets some."""
-        grants = self.get_again(pod, node, earlier)
-        assert grants is not None
-        found = self.wanted(pod)(node).granting(grants)
-        return self.worth(pod, found)
-
     def worth(self, pod: PodInfo, grants: Found) -> int:
         """Return how good the alternatives are by which claims of a pod are served: the first of a list is best."""
         ranks = self.alternatives(pod, grants)
         return sum(MOST_ALTERNATIVES - rank for rank in ranks)
+
+    def most_worth(self, pod: PodInfo) -> int:
+        """Return the worth of the first alternative of each request of a pod whose claims all are still open."""
+        requests_with_choice = [
+            request
+            for claim in self.claims_of(pod)
+            for request in claim.spec.devices.requests
+            if request.first_available
+        ]
+        return MOST_ALTERNATIVES * len(requests_with_choice)
 
     def _find_beside(
         self,
@@ -517,13 +521,7 @@ class Devices(QuickRun):
 
     def has_choice(self, pod: PodInfo) -> bool:
         """Whether a claim of the pod has a request with alternatives."""
-        for claim in self.claims_of(pod):
-            if any(
-                request.first_available
-                for request in claim.spec.devices.requests
-            ):
-                return True
-        return False
+        return self.most_worth(pod) > 0
 
     def hopeless(self, pod: PodInfo) -> NDArray[np.bool_]:
         """By node, whether it is known that its devices do not do for the claims of a pod, of which none is shared."""

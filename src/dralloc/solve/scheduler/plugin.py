@@ -259,6 +259,8 @@ class Plugin:
         All of the pod that makes a difference, if nothing of a node does that ever changes.
     column
         What the filter says about the nodes at some places at once; None where it cannot.
+    passing
+        As ``column``, but only the places of the nodes against which nothing is, which takes less time.
     rules_out
         As ``column``, but only what is known beforehand: the filter has to be asked about the nodes that pass.
     """
@@ -273,6 +275,9 @@ class Plugin:
     reads: Callable[[Cycle], Hashable] | None = None
     column: (
         Callable[[Cycle, NDArray[np.intp]], RejectionColumn | None] | None
+    ) = None
+    passing: (
+        Callable[[Cycle, NDArray[np.intp]], NDArray[np.intp] | None] | None
     ) = None
     rules_out: (
         Callable[[Cycle, NDArray[np.intp]], RejectionColumn | None] | None
@@ -338,6 +343,13 @@ class Verdicts:
             # Those that pass only make the search shorter.
             if len(unknown) <= enough + 1:
                 return
+
+    def ask_about(
+        self, ask: Check, places: Places, nodes: Sequence[NodeInfo]
+    ) -> None:
+        """Know some places that were not known."""
+        for place in places.tolist():
+            self.enter(place, ask(nodes[place]))
 
     def unknown(self, window: Places, enough: int) -> Places:
         """The places of a window that are not known, up to the first feasible one that is not needed."""

@@ -69,12 +69,17 @@ Amounts = Iterable[tuple[int, int, int]]
 """What is requested of a resource with the pod, what there is, and the resource's weight."""
 
 
-def _lacking(cycle: Cycle) -> Check:
-    requests = {
+def _looked_at(cycle: Cycle) -> dict[str, int]:
+    """Return the requests of the pod that count."""
+    return {
         name: amount
         for name, amount in cycle.pod.kind.requests.items()
         if amount and not cycle.profile.ignores(name)
     }
+
+
+def _lacking(cycle: Cycle) -> Check:
+    requests = _looked_at(cycle)
 
     def check(node: NodeInfo) -> Rejection | None:
         if not node.is_limited:
@@ -94,12 +99,7 @@ def _lacking(cycle: Cycle) -> Check:
 
 def _lacking_column(cycle: Cycle, places: Places) -> RejectionColumn | None:
     """Return what `_lacking` says about nodes; None if there are amounts too large for columns."""
-    requests = {
-        name: amount
-        for name, amount in cycle.pod.kind.requests.items()
-        if amount and not cycle.profile.ignores(name)
-    }
-    columns = cycle.snapshot.columns
+    requests, columns = _looked_at(cycle), cycle.snapshot.columns
     if any(amount >= 2**50 for amount in requests.values()):
         return None
     try:
@@ -131,6 +131,26 @@ def _lacking_column(cycle: Cycle, places: Places) -> RejectionColumn | None:
     return RejectionColumn(
         codes, [_rejection(code, list(requests)) for code in kinds]
     )
+
+
+def _fitting(cycle: Cycle, places: Places) -> Places | None:
+    """Return the places of the nodes against which `_lacking` says nothing, as `_lacking_column` knows them."""
+    requests, columns = _looked_at(cycle), cycle.snapshot.columns
+    if any(amount >= 2**50 for amount in requests.values()):
+        return None
+    try:
+        fits = columns.pod_room[places] >= 1
+        for name, amount in requests.items():
+            has_enough = columns.free(name)[places] >= amount
+            if cycle.devices.is_backed(name):
+                # A node that does not have the resource may have devices for it.
+                has_enough |= columns.allocatable(name)[places] == 0
+            fits &= has_enough
+        fits |= columns.limited[places] == 0
+    except TooLargeError:
+        return None
+    fitting: Places = places[fits]
+    return fitting
 
 
 def _rejection(code: int, names: Sequence[str]) -> Rejection:
@@ -389,6 +409,7 @@ NODE_RESOURCES_FIT: Final = Plugin(
     _rated,
     view=attrgetter("usage"),
     column=_lacking_column,
+    passing=_fitting,
 )
 BALANCED_ALLOCATION: Final = Plugin(
     "NodeResourcesBalancedAllocation", score=_balanced, view=attrgetter("usage")

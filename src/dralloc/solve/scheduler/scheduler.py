@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dralloc.compile.compiler import CompiledCluster
-from dralloc.compile.pods import PodInfo, PodKinds
+from dralloc.compile.pods import PodInfo, PodKind, PodKinds
 from dralloc.objects.errors import FatalError
 from dralloc.objects.features import minor_version
 from dralloc.objects.names import ClaimKey
@@ -33,12 +33,14 @@ from dralloc.problem.solution import Placement, Solution
 from dralloc.solve.first_fit.search import SearchLedger
 from dralloc.solve.scheduler.attempt import (
     Attempt,
+    Checks,
     Memory,
     Rehearsal,
     all_feasible,
     beside_nominated,
     best_feasible,
     best_known,
+    best_of,
     checks_of,
     feasible_nodes_to_find,
     filtered,
@@ -336,6 +338,7 @@ class Scheduler:
         ] = {}
         self._memory_of_pod: dict[ClaimKey, Memory] = {}
         self._memories_of_claims: dict[Hashable, Memory] = {}
+        self._memories_of_kinds: dict[PodKind, Memory] = {}
         kinds = PodKinds(self._cluster.namespaces)
         self.pods = {info.key: info for info in kinds.infos(self._cluster.pods)}
         self._pods_of_kind = Counter(info.kind for info in self.pods.values())
@@ -628,16 +631,27 @@ class Scheduler:
             return Memory(size, pod.kind.memo)
         memory = self._memories.get((pod.kind, claims))
         if memory is None:
-            of_claims = None
+            is_kept = self._pods_of_kind[pod.kind] > 1
+            of_claims = of_pods = None
             if self._devices.are_apart(pod):
                 of_claims = self._memory_of_claims(claims)
-            is_kept = self._pods_of_kind[pod.kind] > 1
-            memory = Memory(size, pod.kind.memo, of_claims, is_kept=is_kept)
+                of_pods = self._memory_of_kind(pod.kind) if is_kept else None
+            memory = Memory(
+                size, pod.kind.memo, of_claims, of_pods, is_kept=is_kept
+            )
             if memory.is_kept:
                 self._memories[pod.kind, claims] = memory
         if memory.is_kept:
             self._memory_of_pod[pod.key] = memory
         memory.forget(self.snapshot)
+        return memory
+
+    def _memory_of_kind(self, kind: PodKind) -> Memory:
+        """Return what is known for pods of a kind, whatever claims they have."""
+        memory = self._memories_of_kinds.get(kind)
+        if memory is None:
+            memory = Memory(len(self.snapshot.nodes), kind.memo)
+            self._memories_of_kinds[kind] = memory
         return memory
 
     def _memory_of_claims(self, claims: Hashable) -> Memory:
@@ -678,17 +692,12 @@ class Scheduler:
         if away is None:
             checks += beside_nominated(cycle, checks)
             away = {}
-        best: Places | None = None
         if only_best and not sample:
-            known = None if away else best_known(cycle, checks, window, enough)
-            if known is not None:
-                best, evaluated = known
+            shorter = self._shorter(cycle, checks, window, enough, away)
+            if shorter is not None:
+                best_places, evaluated = shorter
                 self.next_place = (self.next_place + evaluated) % size
-                return Attempt(key, NodesAt(nodes, best), evaluated)
-            best = best_feasible(cycle, checks, without(window, away), enough)
-        if best is not None:
-            self.next_place = (self.next_place + len(window)) % size
-            return Attempt(key, NodesAt(nodes, best), len(window))
+                return Attempt(key, NodesAt(nodes, best_places), evaluated)
         feasible, rejected, verdicts = filtered(
             cycle, checks, window, enough, away
         )
@@ -705,12 +714,32 @@ class Scheduler:
                 message=message,
                 has_victims=not after,
             )
+        if only_best and len(feasible) > 1:
+            best = best_of(cycle, feasible)
+            if best is not None:
+                return Attempt(key, NodesAt(nodes, best), evaluated)
         feasible_nodes = NodesAt(nodes, feasible)
         scores: Mapping[str, Scores] = {}
         # Upstream does not score a node that is alone.
         if len(feasible_nodes) > 1:
             scores = scored(cycle, feasible, feasible_nodes)
         return Attempt(key, feasible_nodes, evaluated, scores, against)
+
+    def _shorter(
+        self,
+        cycle: Cycle,
+        checks: Checks,
+        window: Places,
+        enough: int,
+        away: Mapping[int, Rejection],
+    ) -> tuple[Places, int] | None:
+        """The places of the best feasible nodes, and how many were looked at; None if no shorter way leads there."""
+        if not away:
+            known = best_known(cycle, checks, window, enough)
+            if known is not None:
+                return known
+        best = best_feasible(cycle, checks, without(window, away), enough)
+        return None if best is None else (best, len(window))
 
     def _window(self, cycle: Cycle, order: Places) -> Places:
         """The nodes from where the last search ended, but for those that a plugin rules out before it looks at them."""

@@ -315,10 +315,15 @@ class NodeColumns:
 
     def trait(self, key: Hashable, read: Callable[[NodeInfo], int]) -> Numbers:
         """Something about nodes that never changes, read once."""
+        return self.once(
+            key,
+            lambda: np.array([read(node) for node in self._nodes], np.int64),
+        )
+
+    def once(self, key: Hashable, work_out: Callable[[], Numbers]) -> Numbers:
+        """A column of something that never changes, worked out once."""
         if key not in self._traits:
-            self._traits[key] = np.array(
-                [read(node) for node in self._nodes], np.int64
-            )
+            self._traits[key] = work_out()
         return self._traits[key]
 
     def _column(
@@ -441,6 +446,8 @@ class Snapshot:
         )
         # What is against nodes for what they are, with a number for each.
         self.rejections: dict[Rejection, int] = {}
+        # What plugins say that look at nothing of nodes that changes, by what they read of pods.
+        self.answers: dict[Hashable, Any] = {}
         self._heard_of = [nodes[number] for number in heard_of]
         self.by_name = {node.name: node for node in self.nodes}
         self.numbers = np.array(order, np.intp)
