@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from benchmarks import workloads
-from benchmarks.continual import Continued, measure_continual
-from benchmarks.explaining import Explained, measure_explain
 from benchmarks.export import export
-from benchmarks.headroom import measure_headroom
 from benchmarks.limits import LIMITED, Limited, measure_limits, sizes
 from benchmarks.measure import Measurement, measure, middle
 from benchmarks.openb.command import openb_command
@@ -21,10 +18,13 @@ from benchmarks.paired import measure_pairs
 from benchmarks.reading import Format, measure_reading
 from benchmarks.registry import WORKLOADS, Workload
 from benchmarks.scheduling import measure_scheduler
-from benchmarks.simulating import measure_simulation
 from dralloc.cli.console import Commands, Session
 from dralloc.objects.choices import Backend, Choices, Mode
 from dralloc.objects.report import Line, Part, Table
+
+if TYPE_CHECKING:
+    from benchmarks.continual import Continued
+    from benchmarks.explaining import Explained
 
 __all__ = ["app"]
 
@@ -183,6 +183,8 @@ def simulate_command(  # noqa: PLR0913 - one parameter per option
     ] = None,
 ) -> None:
     """Let MIG profiles arrive and leave, and print how long that takes as one JSON object."""
+    from benchmarks.simulating import measure_simulation
+
     choices = Choices(seed=seed, time_limit=time_limit)
     measured = measure_simulation(policy, nodes, events, batch, load, choices)
     typer.echo(json.dumps(measured.to_dict()))
@@ -202,6 +204,8 @@ def explain_command(
     ] = False,
 ) -> None:
     """Explain the pending pod of workload explain, and report seconds by phase."""
+    from benchmarks.explaining import measure_explain
+
     found = measure_explain(size, seed, mode)
     if as_json:
         typer.echo(json.dumps(found.to_dict()))
@@ -223,6 +227,8 @@ def headroom_command(
     ] = False,
 ) -> None:
     """Ask how many more of a MIG profile fit, and report seconds by phase."""
+    from benchmarks.headroom import measure_headroom
+
     found = measure_headroom(size, seed, profile or ["1g.10gb"])
     if as_json:
         typer.echo(json.dumps(found.to_dict()))
@@ -309,6 +315,8 @@ def continual_command(  # noqa: PLR0913 - one parameter per option
     ] = False,
 ) -> None:
     """Go on from an answer after a small change, and report it beside a search from nothing."""
+    from benchmarks.continual import measure_continual
+
     choices = Choices(seed=seed, time_limit=time_limit, jobs=jobs)
     measured = measure_continual(
         _workload(name, without), size, changed, choices

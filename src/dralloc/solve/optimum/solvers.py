@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from dralloc.objects.errors import DrallocError
+from dralloc.objects.limits import without_garbage_collection
 
 __all__ = ["cp_model", "linear", "literals", "model_builder"]
 
@@ -20,7 +21,9 @@ class _Deferred(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         try:
-            module = import_module(self.__name__)
+            # It makes many objects that stay, and more is in memory by now than what they could refer to.
+            with without_garbage_collection():
+                module = import_module(self.__name__)
         except ModuleNotFoundError as error:
             raise DrallocError(
                 f"this question needs OR-Tools: pip install ortools ({error})"
