@@ -101,6 +101,9 @@ _DIVISION: Final = 0.4
 _STARTS: Final = 0.8
 """The part of the time in which answers to start from are made; one that is begun is made to the end."""
 
+_STARTS_BESIDE_PACKING: Final = 0.6
+"""The same, of the time that packing has left."""
+
 StartSearch = Callable[
     [Sequence[Placement], Appraisal | None, Callable[[], float]],
     Iterable[Sequence[Placement]],
@@ -434,6 +437,9 @@ class _Solve:
             if isinstance(component, PackedComponent):
                 with phase(self.timings, "classes"):
                     component.begin(self.stop)
+                component.take_starts = partial(
+                    self._take_starts_beside_packing, component
+                )
         watch = self._report if self.progress or self.earlier else None
         sharing = TimeSharing(self.options, self.stop, watch, self.timings)
         sharing.improve(range(self.stage.levels), self.components)
@@ -599,8 +605,14 @@ class _Solve:
                 if not (self.earlier and self.earlier.prices):
                     component.climb(relaxing)
         self._starting = self.stop.within(_STARTS * self.stop.seconds())
-        for placements in self._starts(searched):
-            for component in searched:
+        self._take_starts(searched)
+
+    def _take_starts(
+        self, components: Sequence[SearchedComponent | PackedComponent]
+    ) -> None:
+        """Have components consider answers to start from, until there is no time for more or there are no more."""
+        for placements in self._starts():
+            for component in components:
                 members = set(component.subset.demands)
                 own_placements = [
                     placement
@@ -609,18 +621,24 @@ class _Solve:
                 ]
                 component.consider(within_caps(self.problem, own_placements))
             self._tell()
-            self._look(self._tiers()[0])
+            if self.earlier is not None:
+                self._look(self._tiers()[0])
             if self._starting.reached():
                 break
 
-    def _starts(
-        self, searched: Sequence[SearchedComponent]
-    ) -> Iterator[Sequence[Placement]]:
+    def _take_starts_beside_packing(
+        self, component: PackedComponent, stop: Stop
+    ) -> None:
+        """The same for a component that packing leaves far from its bound, in a part of its time."""
+        self._starting = stop.within(_STARTS_BESIDE_PACKING * stop.seconds())
+        self._take_starts([component])
+
+    def _starts(self) -> Iterator[Sequence[Placement]]:
         """Return answers to start from: in a later stage, those that were not asked for before."""
         if self._more_starts is None:
             appraisals = [
                 component.appraisal
-                for component in searched
+                for component in self._searched()
                 if component.appraisal is not None
             ]
             self._more_starts = self._make_starts(

@@ -288,6 +288,11 @@ class BestOfClasses:
         """Return what the best answer costs in a tier."""
         return self._costs[level]
 
+    def consider(self, placements: Sequence[Placement]) -> None:
+        """Take an answer over if it is better."""
+        costs = [tier.cost(self.subset, placements) for tier in self.tiers]
+        self._learn(costs, lambda: placements)
+
     def _learn(self, costs: Sequence[int], names: Names) -> bool:
         """Keep an answer if it is the best."""
         if list(costs) >= self._costs:

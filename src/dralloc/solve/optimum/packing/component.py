@@ -442,9 +442,27 @@ _EXACT_BINS: Final = 64
 _MOST_DECISIONS: Final = 250_000
 """With more decisions the exact model takes gigabytes of memory: a limited time is better spent on packings."""
 
+_RELAXING: Final = 0.25
+"""The part of the time that a tier's bound may take: where its last units take that long, no answer comes close."""
+
+_SOON: Final = 0.1
+"""After this part of its time it shows whether packing leads anywhere."""
+
+_FAR: Final = 100
+"""If more than one in so many of what is placed is missing by then, others may know a better answer sooner."""
+
+TakeStarts = Callable[[Stop], None]
+"""Looks for answers in another way, until it is time to stop, and has a component consider them."""
+
 
 class PackedComponent(BestOfClasses):
-    """Demand classes that are packed, as `BestOfClasses`. Of the options the seed counts, and the jobs."""
+    """Demand classes that are packed, as `BestOfClasses`. Of the options the seed counts, and the jobs.
+
+    Attributes
+    ----------
+    take_starts
+        Asked once, if the bound is still far after a part of the time; None if there is nobody to ask.
+    """
 
     def __init__(
         self,
@@ -467,6 +485,7 @@ class PackedComponent(BestOfClasses):
         )
         self._search = PackingSearch(instance, options)
         self._pricer = Pricer(instance, options)
+        self.take_starts: TakeStarts | None = None
 
     def begin(self, stop: Stop) -> None:
         """Find the answer that is there in no time: the best of few heuristic packings."""
@@ -500,7 +519,8 @@ class PackedComponent(BestOfClasses):
     ) -> None:
         """Solve a tier with the tiers before it, which must be proven, fixed."""
         with suppress(Stopped):
-            self._relax(level, options, stop)
+            relaxing = stop.within(_RELAXING * stop.seconds())
+            self._relax(level, options, relaxing)
             if watch:
                 watch(self.cost(level), self.bounds[level])
             self._search_on(level, stop, watch, patience=_ROUNDS)
@@ -528,6 +548,7 @@ class PackedComponent(BestOfClasses):
     ) -> None:
         """Look for better answers until one is proven to be the best, or so many rounds in a row found none."""
         rounds_in_vain = 0
+        soon = stop.within(_SOON * stop.seconds())
         packings = self.options.thresholds.round_packings
         while rounds_in_vain < patience:
             costs_before = self._search.costs
@@ -537,11 +558,27 @@ class PackedComponent(BestOfClasses):
                     watch(self.cost(level), self.bounds[level])
                 if is_proven(self, level) or stop.reached():
                     return
+                if soon.reached() and self._is_far_from_bound(level):
+                    self._ask_for_starts(stop)
             packings = min(2 * packings, _MOST_PACKINGS)
             if self._search.costs < costs_before:
                 rounds_in_vain = 0
             else:
                 rounds_in_vain += 1
+
+    def _is_far_from_bound(self, level: int) -> bool:
+        """Whether much of a tier's weight is neither placed nor known to be impossible."""
+        weights = self.tiers[level].weights
+        if not weights:
+            return False
+        placed = self.subset.weight(weights) - self.cost(level)
+        return _FAR * (self.cost(level) - self.bounds[level]) > placed
+
+    def _ask_for_starts(self, stop: Stop) -> None:
+        """Have others look for answers, once: where units of one kind differ a lot, packing them is slow."""
+        if self.take_starts is not None:
+            take_starts, self.take_starts = self.take_starts, None
+            take_starts(stop)
 
     def _round(
         self, level: int, stop: Stop, packings: int, *, dives: bool
