@@ -102,27 +102,94 @@ def test_the_best_nodes_are_found_without_looking_for_devices_on_others(
     cluster: Cluster,
 ) -> None:
     compiled = compile_cluster(cluster, modes={Mode.SCHEDULER})
-    everywhere = compiled.problem.all_nodes
-    brief, full = (
-        Scheduler(compiled, [Profile()], everywhere) for _ in range(2)
+    agree_on_the_best(compiled, [Profile()], compiled.problem.all_nodes)
+
+
+@settings(max_examples=examples(60))
+@given(crowded_clusters())
+def test_so_they_are_with_alternatives_and_rules_between_pods(
+    crowded: CrowdedCluster,
+) -> None:
+    compiled = compile_cluster(wire.cluster(*crowded.objects))
+    agree_on_the_best(
+        compiled, profiles_of(crowded.configuration, "test"), crowded.heard_of
     )
-    for pod in cluster.pods:
-        if pod.spec.node_name:
-            continue
-        found, expected = (
-            brief.attempt(pod.key, only_best=True),
-            full.attempt(pod.key),
+
+
+def test_better_alternatives_on_a_worse_node_are_found() -> None:
+    sizes = {"a": "small", "b": "large", "c": "small"}
+    slices = [
+        wire.resource_slice(
+            [wire.device("gpu", {"size": size})],
+            name=home,
+            pool=home,
+            nodeName=home,
         )
-        assert [node.name for node in found.best] == [
-            node.name for node in expected.best
+        for home, size in sizes.items()
+    ]
+    wanted = wire.first_available(
+        "gpu",
+        *(
+            wire.sub(
+                size, f"device.attributes['gpu.example.com'].size == '{size}'"
+            )
+            for size in ("large", "small")
+        ),
+    )
+    there = short.pod("there", on="b", requests={"cpu": "100m"})
+    cluster = wire.cluster(
+        *map(short.node, sizes),
+        there,
+        *slices,
+        wire.device_class(),
+        wire.claim("claim", wanted),
+        wire.pod("pod", "claim"),
+    )
+    compiled = compile_cluster(cluster, modes={Mode.SCHEDULER})
+    agree_on_the_best(compiled, [Profile()], compiled.problem.all_nodes)
+
+
+def test_domains_that_are_too_full_are_left_out() -> None:
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    zones = {"a": "east", "b": "east", "c": "west"}
+    web: Json = {
+        "labels": {"app": "web"},
+        "topologySpreadConstraints": [constraint],
+    }
+    objects = [
+        short.node(name, labels={"zone": zone}) for name, zone in zones.items()
+    ]
+    objects += [
+        wire.resource_slice(
+            [wire.device(f"gpu-{number}") for number in range(4)],
+            name=home,
+            pool=home,
+            nodeName=home,
+        )
+        for home in zones
+    ]
+    objects += [
+        wire.device_class(),
+        short.pod("there", on="a", **web),
+        short.pod("busy", on="c", requests={"cpu": "4"}),
+    ]
+    for number in range(3):
+        claim = f"claim-{number}"
+        objects += [
+            wire.claim(claim, wire.request("gpu")),
+            short.pod(
+                f"pod-{number}",
+                resourceClaims=[{"name": "gpu", "resourceClaimName": claim}],
+                **web,
+            ),
         ]
-        assert (found.evaluated, found.message) == (
-            expected.evaluated,
-            expected.message,
-        )
-        for scheduler, attempt in ((brief, found), (full, expected)):
-            if attempt.feasible:
-                scheduler.bind(pod.key, attempt.best[-1])
+    compiled = compile_cluster(wire.cluster(*objects), modes={Mode.SCHEDULER})
+    agree_on_the_best(compiled, [Profile()], compiled.problem.all_nodes)
 
 
 @settings(
@@ -261,3 +328,28 @@ def agree(
             bound.add(key)
             quick.bind(key, found.chosen)
             plain.bind(key, expected.chosen.name)
+
+
+def agree_on_the_best(
+    compiled: CompiledCluster,
+    profiles: Sequence[Profile],
+    heard_of: Sequence[NodeIndex],
+) -> None:
+    brief, full = (Scheduler(compiled, profiles, heard_of) for _ in range(2))
+    for pod in compiled.cluster.pods:
+        if pod.spec.node_name:
+            continue
+        found, expected = (
+            brief.attempt(pod.key, only_best=True),
+            full.attempt(pod.key),
+        )
+        assert [node.name for node in found.best] == [
+            node.name for node in expected.best
+        ]
+        assert (found.evaluated, found.message) == (
+            expected.evaluated,
+            expected.message,
+        )
+        for scheduler, attempt in ((brief, found), (full, expected)):
+            if attempt.feasible:
+                scheduler.bind(pod.key, attempt.best[-1])

@@ -437,8 +437,8 @@ class _LocalScores:
         unknown = places[~self._known[places]]
         if not len(unknown):
             return
-        if len(unknown) < _FEW:
-            # For few places, columns take longer than to go through them.
+        if len(unknown) < _MANY:
+            # Most of them look as others did that were asked about.
             for place in unknown.tolist():
                 self._ask_about(nodes[place])
             return

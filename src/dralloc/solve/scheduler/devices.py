@@ -605,7 +605,9 @@ class Devices(QuickRun):
         # Otherwise some claim was allocated before the run.
         if len(self._cluster.claims_of_pods[pod.key]) != len(claims):
             return None
-        if self.has_shared_claims(pod) or (demand and demand.group_scopes):
+        if self.has_shared_claims(pod):
+            return None
+        if self._problem.has_scopes and demand and demand.group_scopes:
             return None
         claim_class = self._class_of(pod, claims)
         if claim_class is None or not self.footprints:

@@ -102,20 +102,22 @@ def _lacking_column(cycle: Cycle, places: Places) -> RejectionColumn | None:
     requests, columns = _looked_at(cycle), cycle.snapshot.columns
     if any(amount >= 2**50 for amount in requests.values()):
         return None
+    names = tuple(requests)
     try:
         # What is short, bit by bit, and below that whether fewer pods would help.
         codes = (columns.pod_room[places] < 1).astype(np.int64) << 1
         resolvable = np.ones(len(places), np.bool_)
-        for bit, (name, amount) in enumerate(requests.items(), 2):
-            short = amount > columns.free(name)[places]
+        free = columns.free(names).take(places, axis=0)
+        allocatable = columns.allocatable(names).take(places, axis=0)
+        for index, (name, amount) in enumerate(requests.items()):
+            short = amount > free[:, index]
             if not short.any():
                 continue
-            allocatable = columns.allocatable(name)[places]
             if cycle.devices.is_backed(name):
                 # A node that does not have the resource may have devices for it.
-                short &= allocatable != 0
-            codes |= short.astype(np.int64) << bit
-            resolvable &= ~short | (amount <= allocatable)
+                short &= allocatable[:, index] != 0
+            codes |= short.astype(np.int64) << (index + 2)
+            resolvable &= ~short | (amount <= allocatable[:, index])
         codes[columns.limited[places] == 0] = 0
     except TooLargeError:
         return None
@@ -138,14 +140,17 @@ def _fitting(cycle: Cycle, places: Places) -> Places | None:
     requests, columns = _looked_at(cycle), cycle.snapshot.columns
     if any(amount >= 2**50 for amount in requests.values()):
         return None
+    names = tuple(requests)
     try:
-        fits = columns.pod_room[places] >= 1
-        for name, amount in requests.items():
-            has_enough = columns.free(name)[places] >= amount
+        free = columns.free(names).take(places, axis=0)
+        has_enough = free >= list(requests.values())
+        for index, name in enumerate(names):
             if cycle.devices.is_backed(name):
                 # A node that does not have the resource may have devices for it.
-                has_enough |= columns.allocatable(name)[places] == 0
-            fits &= has_enough
+                allocatable = columns.allocatable(names)[places, index]
+                has_enough[:, index] |= allocatable == 0
+        fits = has_enough.all(axis=1)
+        fits &= columns.pod_room[places] >= 1
         fits |= columns.limited[places] == 0
     except TooLargeError:
         return None
@@ -186,6 +191,14 @@ def _rated(cycle: Cycle) -> Scoring:
     """Return how much of a node's resources is free, or in use, with the pod on it."""
     profile, columns = cycle.profile, cycle.snapshot.columns
     requests = cycle.pod.kind.scored
+    # An extended resource only counts for those who request it.
+    names = tuple(
+        [
+            name
+            for name in profile.scored_resources
+            if requests.get(name) or not is_scalar(name)
+        ]
+    )
     rate = _STRATEGIES[profile.strategy](profile)
 
     def score(node: NodeInfo) -> int:
@@ -197,22 +210,20 @@ def _rated(cycle: Cycle) -> Scoring:
             return None
         if any(amount >= 2**50 for amount in requests.values()):
             return None
-        total = np.zeros(len(places), np.int64)
-        weights = np.zeros(len(places), np.int64)
-        for name, weight in profile.scored_resources.items():
-            if not requests.get(name) and is_scalar(name):
-                continue
-            allocatable = columns.allocatable(name)[places]
-            requested = columns.occupied(name)[places] + requests.get(name, 0)
-            counted = np.minimum(requested, allocatable)
-            if profile.strategy is Strategy.LEAST:
-                counted = allocatable - counted
-            # A node without the resource is rated by the others alone.
-            having = allocatable > 0
-            shares = counted * MAX_SCORE // np.maximum(allocatable, 1)
-            total += np.where(having, weight * shares, 0)
-            weights += np.where(having, weight, 0)
-        return total // np.maximum(weights, 1)
+        weights = np.array(
+            [profile.scored_resources[name] for name in names], np.int64
+        )
+        wanted = np.array([requests.get(name, 0) for name in names], np.int64)
+        allocatable = columns.allocatable(names).take(places, axis=0)
+        requested = columns.occupied(names).take(places, axis=0) + wanted
+        counted = np.minimum(requested, allocatable)
+        if profile.strategy is Strategy.LEAST:
+            counted = allocatable - counted
+        # A node without a resource is rated by the others alone.
+        shares = counted * MAX_SCORE // np.maximum(allocatable, 1)
+        weights_there = (allocatable > 0).dot(weights)
+        rated: Scores = shares.dot(weights) // np.maximum(weights_there, 1)
+        return rated
 
     return Scoring(score, column=_or_none(column))
 
@@ -248,14 +259,9 @@ def _amounts(
         having = [node for node in nodes if node.allocatable.get(name)]
         # An extended resource only counts for those who request it.
         if having and (requests.get(name) or not is_scalar(name)):
-            used = sum([_used(node, name) for node in having])
+            used = sum([node.counted_in_scores(name) for node in having])
             allocatable = sum([node.allocatable[name] for node in having])
             yield requests.get(name, 0) + used, allocatable, weight
-
-
-def _used(node: NodeInfo, resource: str) -> int:
-    amounts = node.occupied if resource in (CPU, MEMORY) else node.requested
-    return amounts.get(resource, 0)
 
 
 def _weighted(rate: Callable[[int, int], int]) -> Callable[[Amounts], int]:
@@ -333,9 +339,9 @@ def _balanced(cycle: Cycle) -> Scoring | None:
     }
     if not any(requests.values()):
         return None
-    names = [
-        name for name in resources if requests[name] or not is_scalar(name)
-    ]
+    names = tuple(
+        [name for name in resources if requests[name] or not is_scalar(name)]
+    )
 
     def score(node: NodeInfo) -> int:
         allocatable = {
@@ -352,32 +358,24 @@ def _balanced(cycle: Cycle) -> Scoring | None:
         """As ``score``, in the same order of operations, where every node has both of two resources."""
         if len(names) != 2:
             return None
-        allocatable = [columns.allocatable(name)[places] for name in names]
-        if not all((amounts > 0).all() for amounts in allocatable):
+        allocatable = columns.allocatable(names).take(places, axis=0)
+        if allocatable.min(initial=1) < 1:
             return None
         if any(amount >= 2**50 for amount in requests.values()):
             return None
-        before = [columns.requested(name)[places] for name in names]
-        after = [
-            used + requests[name]
-            for used, name in zip(before, names, strict=True)
-        ]
+        before = columns.requested(names).take(places, axis=0)
+        after = before + np.array([requests[name] for name in names], np.int64)
         gain = _evenness_of_two(after, allocatable)
-        gain = gain - _evenness_of_two(before, allocatable)
+        gain -= _evenness_of_two(before, allocatable)
         return MAX_SCORE // 2 + (MAX_SCORE // 2 + gain) // 2
 
     return Scoring(score, column=_or_none(column))
 
 
-def _evenness_of_two(
-    used: Sequence[Scores], allocatable: Sequence[Scores]
-) -> Scores:
-    """As `_evenness`, of many nodes."""
-    first, second = (
-        np.minimum(amounts / limits, 1.0)
-        for amounts, limits in zip(used, allocatable, strict=True)
-    )
-    deviation = np.abs((first - second) / 2)
+def _evenness_of_two(used: Scores, allocatable: Scores) -> Scores:
+    """As `_evenness`, of many nodes with a row each."""
+    shares = np.minimum(used / allocatable, 1.0)
+    deviation = np.abs((shares[:, 0] - shares[:, 1]) / 2)
     evenness: Scores = ((1 - deviation) * float(MAX_SCORE)).astype(np.int64)
     return evenness
 

@@ -118,6 +118,11 @@ class NodeInfo:
         """The number of pods that may be on it in addition."""
         return self.allocatable.get(PODS, 0) - len(self.pods)
 
+    def counted_in_scores(self, resource: str) -> int:
+        """Return what is requested of it as scores of other pods count it."""
+        amounts = self.occupied if resource in (CPU, MEMORY) else self.requested
+        return amounts.get(resource, 0)
+
     def lacking(self, requests: Mapping[str, int]) -> list[str]:
         """The resources of which more is requested than is free."""
         allocatable, used = self.allocatable, self.requested
@@ -221,13 +226,10 @@ class TooLargeError(Exception):
     """An amount is too large to be counted in columns; nodes have to be looked at one by one."""
 
 
-class _Column(NamedTuple):
-    values: Numbers
-    read: Callable[[NodeInfo], int]
-
-
 class NodeColumns:
     """Columns that are filled when somebody asks, and kept up as nodes change.
+
+    Amounts of several resources are a table: a row for each node, a column for each resource.
 
     Parameters
     ----------
@@ -242,53 +244,64 @@ class NodeColumns:
     ) -> None:
         self._nodes = nodes
         self._changes = changes
-        self._columns: dict[Hashable, _Column] = {}
+        self._columns: dict[Hashable, Numbers] = {}
         self._seen: dict[Hashable, int] = {}
         self._traits: dict[Hashable, Numbers] = {}
         self._numbers_of_domains: dict[str, dict[str, int]] = defaultdict(dict)
 
-    def allocatable(self, resource: str) -> Numbers:
-        """Return what nodes have of a resource."""
-        return self._column(
-            ("allocatable", resource),
-            lambda node: node.allocatable.get(resource, 0),
+    def allocatable(self, resources: tuple[str, ...]) -> Numbers:
+        """Return what nodes have of resources."""
+        return self.trait(
+            ("allocatable", resources),
+            lambda node: [
+                _checked(node.allocatable.get(resource, 0))
+                for resource in resources
+            ],
         )
 
-    def requested(self, resource: str) -> Numbers:
+    def requested(self, resources: tuple[str, ...]) -> Numbers:
         """Return what is requested of nodes."""
         return self._column(
-            ("requested", resource),
-            lambda node: node.requested.get(resource, 0),
+            ("requested", resources),
+            lambda node: [
+                _checked(node.requested.get(resource, 0))
+                for resource in resources
+            ],
         )
 
-    def free(self, resource: str) -> Numbers:
-        """Return what nodes have of a resource that is not requested of them; nothing where more is."""
+    def free(self, resources: tuple[str, ...]) -> Numbers:
+        """Return what nodes have of resources that is not requested of them; nothing where more is."""
         return self._column(
-            ("free", resource),
-            lambda node: max(
-                _checked(node.allocatable.get(resource, 0))
-                - _checked(node.requested.get(resource, 0)),
-                0,
-            ),
+            ("free", resources),
+            lambda node: [
+                max(
+                    _checked(node.allocatable.get(resource, 0))
+                    - _checked(node.requested.get(resource, 0)),
+                    0,
+                )
+                for resource in resources
+            ],
         )
 
-    def occupied(self, resource: str) -> Numbers:
+    def occupied(self, resources: tuple[str, ...]) -> Numbers:
         """Return what is requested of nodes as scores count it."""
-        if resource not in (CPU, MEMORY):
-            return self.requested(resource)
         return self._column(
-            ("occupied", resource), lambda node: node.occupied[resource]
+            ("occupied", resources),
+            lambda node: [
+                _checked(node.counted_in_scores(resource))
+                for resource in resources
+            ],
         )
 
     @property
     def limited(self) -> Numbers:
         """Whether nodes say what they have."""
-        return self._column("limited", lambda node: node.is_limited)
+        return self.trait("limited", lambda node: node.is_limited)
 
     @property
     def pod_room(self) -> Numbers:
         """The number of pods that may be on nodes in addition."""
-        return self._column(PODS, lambda node: node.pod_room)
+        return self._column(PODS, lambda node: _checked(node.pod_room))
 
     @property
     def lowest_priority(self) -> Numbers:
@@ -313,7 +326,9 @@ class NodeColumns:
 
         return self.trait(("domain", topology_key), number), numbers
 
-    def trait(self, key: Hashable, read: Callable[[NodeInfo], int]) -> Numbers:
+    def trait(
+        self, key: Hashable, read: Callable[[NodeInfo], int | list[int]]
+    ) -> Numbers:
         """Something about nodes that never changes, read once."""
         return self.once(
             key,
@@ -327,19 +342,18 @@ class NodeColumns:
         return self._traits[key]
 
     def _column(
-        self, key: Hashable, read: Callable[[NodeInfo], int]
+        self, key: Hashable, read: Callable[[NodeInfo], int | list[int]]
     ) -> Numbers:
-        column = self._columns.get(key)
-        if column is None:
-            values = [_checked(read(node)) for node in self._nodes]
-            column = _Column(np.array(values, np.int64), read)
-            self._columns[key] = column
-        else:
+        values = self._columns.get(key)
+        if values is None:
+            values = np.array([read(node) for node in self._nodes], np.int64)
+            self._columns[key] = values
+        elif self._seen[key] < len(self._changes):
             # Only where something has changed since the column was read last.
             for place in set(self._changes[self._seen[key] :]):
-                column.values[place] = _checked(read(self._nodes[place]))
+                values[place] = read(self._nodes[place])
         self._seen[key] = len(self._changes)
-        return column.values
+        return values
 
 
 def _checked(amount: int) -> int:
