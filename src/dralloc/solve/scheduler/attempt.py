@@ -1017,7 +1017,7 @@ def best_of(cycle: Cycle, feasible: Places) -> Places | None:
     return best
 
 
-class _Parts(NamedTuple):
+class _FilterParts(NamedTuple):
     """The filters of an attempt, by what they look at.
 
     Parameters
@@ -1065,7 +1065,7 @@ def best_feasible(
     memory, changes = cycle.memory, len(cycle.snapshot.changes)
     if changes < memory.crowded_until:
         return None
-    parts = _Parts.of(cycle, checks)
+    parts = _FilterParts.of(cycle, checks)
     if parts is None:
         return None
     candidates, served = _candidates(cycle, parts, window)
@@ -1087,7 +1087,7 @@ def best_feasible(
 
 def _best_with_choice(
     cycle: Cycle,
-    parts: _Parts,
+    parts: _FilterParts,
     candidates: Places,
     totals: Scores,
     served: Verdicts,
@@ -1153,7 +1153,7 @@ def all_feasible(cycle: Cycle, checks: Checks, window: Places) -> Places | None:
     """The places of all feasible nodes of a window; None if claims are not looked at apart from everything else."""
     if not _come_apart(cycle, checks):
         return None
-    parts = _Parts(checks[:-1], (), checks[-1])
+    parts = _FilterParts(checks[:-1], (), checks[-1])
     candidates, served = _candidates(cycle, parts, window)
     return _served(cycle, parts, candidates, served)
 
@@ -1174,7 +1174,7 @@ def _ends_with_claims(cycle: Cycle, checks: Checks) -> bool:
 
 
 def _candidates(
-    cycle: Cycle, parts: _Parts, window: Places
+    cycle: Cycle, parts: _FilterParts, window: Places
 ) -> tuple[Places, Verdicts]:
     """The places that nothing is known to be against, and what is known about devices.
 
@@ -1250,7 +1250,7 @@ def _served_to(cycle: Cycle) -> Verdicts:
 
 
 def _served(
-    cycle: Cycle, parts: _Parts, places: Places, served: Verdicts
+    cycle: Cycle, parts: _FilterParts, places: Places, served: Verdicts
 ) -> Places:
     """Those of places that have devices for the claims, also beside nominated pods."""
     nodes = cycle.snapshot.nodes
