@@ -437,9 +437,7 @@ class _Solve:
             if isinstance(component, PackedComponent):
                 with phase(self.timings, "classes"):
                     component.begin(self.stop)
-                component.take_starts = partial(
-                    self._take_starts_beside_packing, component
-                )
+                component.take_starts = self._take_starts_beside_packing
         watch = self._report if self.progress or self.earlier else None
         sharing = TimeSharing(self.options, self.stop, watch, self.timings)
         sharing.improve(range(self.stage.levels), self.components)
@@ -626,12 +624,18 @@ class _Solve:
             if self._starting.reached():
                 break
 
-    def _take_starts_beside_packing(
-        self, component: PackedComponent, stop: Stop
-    ) -> None:
-        """The same for a component that packing leaves far from its bound, in a part of its time."""
+    def _take_starts_beside_packing(self, stop: Stop) -> None:
+        """Have all that is packed consider such answers, in a part of the time that is left until the stop.
+
+        Answers are made once for the whole problem: the component that asks first asks for the others, too.
+        """
         self._starting = stop.within(_STARTS_BESIDE_PACKING * stop.seconds())
-        self._take_starts([component])
+        packed = [
+            component
+            for component in self.components
+            if isinstance(component, PackedComponent)
+        ]
+        self._take_starts(packed)
 
     def _starts(self) -> Iterator[Sequence[Placement]]:
         """Return answers to start from: in a later stage, those that were not asked for before."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 import pytest
 
@@ -16,6 +17,9 @@ from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 
 PACKED = Thresholds(pattern_effort=0)
 """No bin's patterns are listed, as if they were too many."""
+
+LIMIT: Final = 3.0
+"""Seconds, of which importing OR-Tools takes some."""
 
 
 def problem_to_pack() -> Problem:
@@ -56,11 +60,31 @@ def test_another_search_is_asked_if_packing_stays_far_from_its_bound(
         asked.append(seconds())
         yield placements[:offered]
 
-    options = Options(time_limit=0.5, thresholds=PACKED)
+    options = Options(time_limit=LIMIT, thresholds=PACKED)
     answer = solve(problem, options, starts=starts)
     assert len(answer.placements) == offered
     assert len(asked) == 1
-    assert 0 < asked[0] < 0.5
+    assert 0 < asked[0] < LIMIT
+
+
+@pytest.mark.usefixtures("no_packing")
+def test_answers_are_for_everything_that_is_packed() -> None:
+    """They are made once for the whole problem, of which each part may be packed by itself."""
+    builder = ProblemBuilder()
+    for _ in range(4):
+        builder.device()
+    for devices in ((0, 1), (2, 3)):
+        for _ in devices:
+            builder.pod(builder.claim(AlternativeSpec(only=devices)))
+    problem = builder.problem()
+    placements = first_fit(problem).placements
+
+    def starts(*_: object) -> Iterator[Sequence[Placement]]:
+        yield placements
+
+    options = Options(time_limit=LIMIT, thresholds=PACKED)
+    answer = solve(problem, options, starts=starts)
+    assert answer.placements == placements
 
 
 @pytest.mark.usefixtures("no_packing")
