@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from crowd_strategies import crowds
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.cluster import Cluster
-from dralloc.problem import DemandIndex, Problem
+from dralloc.problem import Demand, DemandIndex, Problem
+from dralloc.problem.inter_pod import OneDomain, Role
 from dralloc.problem.solution import Solution
 from dralloc.solve.first_fit import first_fit
 from examples import examples
@@ -360,3 +361,27 @@ def test_nodes_may_be_without_any_device() -> None:
         == first_fit(problem, pruning=False).placements
         == ()
     )
+
+
+def test_a_gang_that_is_too_few_says_nothing_about_how_many_fit() -> None:
+    """Its one member fits, and is given back for want of others: the gang behind it has room for two all the same."""
+    names = ("first", "second", "third")
+    problem = compiled(
+        resource_slice(gpus(2)),
+        [claim(name, request()) for name in names],
+        [pod(name, name) for name in names],
+    )
+    racks_of_nodes = {node.name: "rack" for node in problem.nodes}
+
+    def in_one_rack(gang: str, members: Sequence[Demand]) -> list[Demand]:
+        role = Role(OneDomain(racks_of_nodes), carries=True, counts=True)
+        return [
+            replace(member, gang=gang, quorum=2, roles=(role,))
+            for member in members
+        ]
+
+    first, *others = problem.demands
+    demands = (*in_one_rack("one", [first]), *in_one_rack("two", others))
+    quick, plain = both(replace(problem, demands=demands))
+    assert [placement.demand for placement in quick.placements] == [1, 2]
+    assert quick.placements == plain.placements

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property, partial
-from itertools import groupby
+from itertools import groupby, islice
 
 from dralloc.objects.errors import FatalError, NodeError
 from dralloc.objects.limits import without_garbage_collection
@@ -61,8 +61,8 @@ __all__ = ["QuickRun", "completed", "first_fit", "place_all"]
 # nothing there has changed; where every device is offered to one node only, that is as
 # long as no placement there is new.
 
-EqualDemands = tuple[ClaimClass, tuple[int, ...] | None]
-"""What they ask for, and where they may go."""
+EqualDemands = tuple[ClaimClass, int]
+"""What they ask for, and where they may go: the identity of a selection of nodes, which the problem keeps alive."""
 
 
 class DomainMemory:
@@ -80,7 +80,7 @@ class DomainMemory:
         if not self._is_local:
             return None
         kinds = {
-            (self._claim_classes.of(demand.claims), demand.nodes)
+            (self._claim_classes.of(demand.claims), id(demand.nodes))
             for demand in members
         }
         if len(kinds) > 1:
@@ -192,18 +192,68 @@ class QuickRun(PlainRun):
     ) -> None:
         demands = [self._problem.demands[number] for number in members]
         keys = {claim.key for demand in demands for claim in demand.claims}
-        self._equal = None
+        self._equal, self._quorum = None, quorum_of(demands)
         # What devices take of nodes differs from device to device, also for equal
-        # demands; and who needs an allocated claim is bound to its nodes.
+        # demands; who needs an allocated claim is bound to its nodes; and a gang that
+        # is too few is given back before anybody fails to fit.
         if (
             rule is not None
+            and self._quorum <= len(members)
             and not self._footprints
             and demands[0].parent is None
             and self._allocated.keys().isdisjoint(keys)
         ):
             self._equal = self._memory.equal(demands)
-        self._quorum = quorum_of(demands)
         super()._place_in_best_domain(members, rule, place)
+
+    def _domains_to_try(
+        self, members: Sequence[DemandIndex], rule: OneDomain
+    ) -> Iterator[tuple[str, str]]:
+        """Leave out the domains in which no node may hold any of the members: trying them would change nothing.
+
+        Whoever of them is placed first is placed beside nothing else of the group, so what nodes have now decides.
+        """
+        every_domain = iter(super()._domains_to_try(members, rule))
+        # As long as there is room, the first domain is most often enough.
+        yield from islice(every_domain, 1)
+        nodes = self._nodes_that_may_hold_any(members)
+        promising = {
+            rule.domains.get(self._problem.nodes[node].name) for node in nodes
+        }
+        for domain, node_name in every_domain:
+            if domain in promising:
+                yield domain, node_name
+
+    def _nodes_that_may_hold_any(
+        self, members: Sequence[DemandIndex]
+    ) -> Set[NodeIndex]:
+        """Return the nodes that some of these demands may fit on, as things are; all if that is not known."""
+        every_node = frozenset(self._problem.all_nodes)
+        # Whoever fits nowhere may have to be told of invalid pools.
+        if self._invalid:
+            return every_node
+        nodes: set[NodeIndex] = set()
+        asked: set[Hashable] = set()
+        for number in members:
+            demand = self._demand(number)
+            claims = self._open_claims(demand)
+            claim_class = self._class_to_place(claims)
+            if claim_class is None:
+                return every_node
+            wanted, reachable = self._wanted(claims), self._reachable(demand)
+            # Members of a gang are most often equal.
+            question = claim_class, id(wanted), id(reachable)
+            if question not in asked:
+                asked.add(question)
+                nodes.update(
+                    self._failures.nodes_that_may_hold(
+                        self._failures.of(claim_class),
+                        claims,
+                        wanted,
+                        reachable,
+                    )
+                )
+        return nodes
 
     def _try_domain(
         self,

@@ -450,6 +450,19 @@ class KnownFailures:
         if passing:
             self._set(self._passed, scan, len(nodes))
 
+    def nodes_that_may_hold(
+        self,
+        prospects: Prospects,
+        claims: Sequence[Claim],
+        amounts: WantedAmounts,
+        nodes: Sequence[NodeIndex],
+    ) -> Sequence[NodeIndex]:
+        """Return the nodes of these that may hold a demand: all that `ahead` could give out."""
+        if prospects.claim_class.may_ask_too_much:
+            amounts = NOTHING
+        hopeful = self._hopeful(prospects, claims, amounts, self._row(nodes))
+        return [nodes[position] for position in hopeful]
+
     def _hopeful(
         self,
         prospects: Prospects,

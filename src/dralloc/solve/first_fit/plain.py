@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import (
     Callable,
     Hashable,
+    Iterable,
     Iterator,
     Mapping,
     Sequence,
@@ -36,6 +37,7 @@ from dralloc.problem import (
     Scope,
     quorum_of,
 )
+from dralloc.problem.indices import grouped
 from dralloc.problem.inter_pod import DomainLedger, Domains, OneDomain, Role
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.node_claims import before_footprints
@@ -205,8 +207,9 @@ class PlainRun:
         self.steps = 0
         self._chosen: tuple[tuple[OneDomain, str], ...] = ()
         self._nodes_in: dict[int, Mapping[str, str]] = {}
+        # By topology and selection of nodes: the selected nodes by domain.
         self._parts: dict[
-            tuple[int, str, tuple[int, ...] | None], tuple[NodeIndex, ...]
+            tuple[int, int], Mapping[str, tuple[NodeIndex, ...]]
         ] = {}
 
     @property
@@ -368,7 +371,7 @@ class PlainRun:
         before, best = len(self.placements), 0
         chosen: str | None = None
         role = Role(rule, carries=True, counts=True)
-        for domain, node in self._in_domains(rule.domains).items():
+        for domain, node in self._domains_to_try(members, rule):
             if not self._domains.allows((role,), node):
                 continue
             self._try_domain(members, rule, domain, place)
@@ -394,6 +397,13 @@ class PlainRun:
         place(members)
         self._chosen = outer
 
+    def _domains_to_try(
+        self, members: Sequence[DemandIndex], rule: OneDomain
+    ) -> Iterable[tuple[str, str]]:
+        """Return the domains that may hold some of the members, each with one of its nodes: here all there are."""
+        del members
+        return self._in_domains(rule.domains).items()
+
     def _in_domains(self, domains: Domains) -> Mapping[str, str]:
         """By domain one of its nodes, found once for all groups with the same topology."""
         # The rule keeps the domains alive, so nothing else can get their id.
@@ -407,16 +417,22 @@ class PlainRun:
         roles = tuple(role for role in demand.roles if role.rule is not rule)
         if len(roles) == len(demand.roles):
             return demand
-        key = id(rule.domains), domain, demand.nodes
+        # The problem, and the parts here, keep selections of nodes alive.
+        key = id(rule.domains), id(demand.nodes)
         if key not in self._parts:
+            domain_of = rule.domains.get
             names = self._problem.nodes
-            nodes = self._problem.candidate_nodes(demand)
-            self._parts[key] = tuple(
-                node
-                for node in nodes
-                if rule.domains.get(names[node].name) == domain
+            by_domain = grouped(
+                (domain_of(names[node].name), node)
+                for node in self._problem.candidate_nodes(demand)
             )
-        return replace(demand, nodes=self._parts[key], roles=roles)
+            self._parts[key] = {
+                name: tuple(nodes)
+                for name, nodes in by_domain.items()
+                if name is not None
+            }
+        nodes = self._parts[key].get(domain, ())
+        return replace(demand, nodes=nodes, roles=roles)
 
     def _place_quorum(self, members: Sequence[DemandIndex]) -> None:
         """Place the members in order; as soon as too many are missed, give the others back."""
