@@ -112,7 +112,7 @@ def test_whoever_leaves_can_come_back(problem: Problem) -> None:
             if member in answer
         }
         for member, site in sites.items():
-            assert answer.may_fit(member, site.node)
+            assert list(answer.may_hold(member, [site.node]))
             answer.restore(member, site)
     assert answer.placements() == list(start)
 

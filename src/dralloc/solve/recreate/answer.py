@@ -6,8 +6,15 @@ First which demands come and go together; then the answer.
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass
+from itertools import islice
 from random import Random
 from typing import Final
 
@@ -50,8 +57,8 @@ class MovableUnit:
 
     @property
     def is_single(self) -> bool:
-        """Whether it is one demand, which may stand anywhere."""
-        return len(self.members) == 1 and self.rule is None
+        """Whether it is one demand, which needs nobody else and may stand anywhere."""
+        return len(self.members) == self.quorum == 1 and self.rule is None
 
 
 def movable_units(problem: Problem) -> list[MovableUnit]:
@@ -253,17 +260,23 @@ class WorkingAnswer:
             [*self.staying, *moving], key=lambda placement: placement.demand
         )
 
-    def may_fit(self, number: DemandIndex, node: NodeIndex) -> bool:
-        """Return whether a demand may fit on a node, as far as that is known without a search."""
+    def may_hold(
+        self, number: DemandIndex, nodes: Iterable[NodeIndex]
+    ) -> Iterator[NodeIndex]:
+        """Give out the nodes where a demand may fit, as far as that is known without a search."""
         wish, allowed = self._class_of[number], self._allowed[number]
-        rooms, guards = self._rooms, self._rooms.guards
-        room = (rooms.room[node] | guards) - rooms.asked_of(node)[number]
-        return (
-            wish.hopeful[node]
-            and room & guards == guards
-            and (allowed is None or node in allowed)
-            and self._devices.may_serve(wish, node)
-        )
+        hopeful, may_serve = wish.hopeful, self._devices.may_serve
+        rooms, guards = self._rooms.room, self._rooms.guards
+        asked_of = self._rooms.asked_of
+        for node in nodes:
+            if (
+                hopeful[node]
+                and ((rooms[node] | guards) - asked_of(node)[number]) & guards
+                == guards
+                and (allowed is None or node in allowed)
+                and may_serve(wish, node)
+            ):
+                yield node
 
     def nodes_for(self, unit: MovableUnit) -> list[NodeIndex]:
         """Return the nodes where a unit could stand if others made room: of one domain at random, if it needs one."""
@@ -292,25 +305,26 @@ class WorkingAnswer:
         nodes: Sequence[NodeIndex],
         most: int,
     ) -> list[MovableUnit]:
-        """Return the first units whose first member may fit on any of the nodes, as `may_fit` says it."""
+        """Return the first units whose first member may fit on any of the nodes, as `may_hold` says it."""
         rooms, guards = self._rooms, self._rooms.guards
-        devices = self._devices
-        states = [
-            (node, rooms.room[node] | guards, rooms.asked_of(node))
-            for node in nodes
-        ]
+        # By class, the nodes with devices for it: what is free there, and what demands take of it.
+        serving: dict[DeviceWish, list[tuple[NodeIndex, int, list[int]]]] = {}
         fitting: list[MovableUnit] = []
         for unit in units:
             number = unit.members[0]
-            wish = self._class_of[number]
-            allowed = self._allowed[number]
-            # All that `may_fit` asks, the quickest first: this is asked for everybody who waits.
+            wish, allowed = self._class_of[number], self._allowed[number]
+            states = serving.get(wish)
+            if states is None:
+                states = serving[wish] = [
+                    (node, rooms.room[node] | guards, rooms.asked_of(node))
+                    for node in nodes
+                    if wish.hopeful[node]
+                    and self._devices.may_serve(wish, node)
+                ]
+            # This is asked for everybody who waits.
             for node, room, asked in states:
-                if (
-                    wish.hopeful[node]
-                    and (room - asked[number]) & guards == guards
-                    and (allowed is None or node in allowed)
-                    and devices.may_serve(wish, node)
+                if (room - asked[number]) & guards == guards and (
+                    allowed is None or node in allowed
                 ):
                     fitting.append(unit)
                     break
@@ -335,6 +349,13 @@ class WorkingAnswer:
         list of DemandIndex
             Who is placed: nobody, or at least as many as the unit's quorum.
         """
+        if unit.is_single:
+            [member] = unit.members
+            fits = self._place_on(member, nodes) or (
+                elsewhere
+                and self._place_on(member, self._roomy_nodes(member, None))
+            )
+            return [member] if fits else []
         may_miss = len(unit.members) - unit.quorum
         for inside in self._domains(unit, nodes):
             chosen = nodes
@@ -385,25 +406,19 @@ class WorkingAnswer:
                 if hopeful[node] and spaciousness[node] >= bulk
             ]
         )
-        roomy: list[NodeIndex] = []
-        for _, node in order:
-            if self.may_fit(number, node):
-                roomy.append(node)
-                if len(roomy) == _NODES_TRIED:
-                    break
-        return roomy
+        in_order = (node for _, node in order)
+        return list(islice(self.may_hold(number, in_order), _NODES_TRIED))
 
     def _place_on(
         self, number: DemandIndex, nodes: Iterable[NodeIndex]
     ) -> bool:
         """Place a demand on the first of some nodes where it fits; False if that is none of them."""
         claims = self._problem.demands[number].claims
-        for node in nodes:
-            if self.may_fit(number, node):
-                way = self._devices.choose(self._class_of[number], claims, node)
-                if way is not None:
-                    self.restore(number, Site(node, way))
-                    return True
+        for node in self.may_hold(number, nodes):
+            way = self._devices.choose(self._class_of[number], claims, node)
+            if way is not None:
+                self.restore(number, Site(node, way))
+                return True
         return False
 
     def leave(self, number: DemandIndex) -> Site:

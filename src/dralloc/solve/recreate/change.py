@@ -103,12 +103,14 @@ class ChangeSearch:
         self.answer = WorkingAnswer(problem, placements, self._random)
         self._weights = [demand.weight for demand in problem.demands]
         self._appraisal = appraisal
-        self._sizes = _parts(problem)
-        if appraisal is not None:
-            self._sizes = [
+        self._sizes = (
+            _parts(problem)
+            if appraisal is None
+            else [
                 appraisal.sizes.get(demand, 0)
                 for demand in indices(problem.demands)
             ]
+        )
         units = list(dict.fromkeys(self.answer.unit_of.values()))
         self._random.shuffle(units)
         self._waiting = _Waiting(

@@ -9,7 +9,7 @@ what fits, are for first fit's search, in a ledger that is brought up to date be
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final, NamedTuple
@@ -483,20 +483,16 @@ class NodeDevices:
         guards = cell.guards
         state = cell.free | guards
         picked: list[list[Grant]] = [list(grants) for grants in offers.before]
-        used: set[int] = set()
+        used: set[DeviceIndex] = set()
         for request in offers.requests:
             for alternative in request:
+                fitting = self._fitting_offers(
+                    alternative, value, state, guards, used
+                )
                 after, devices = state, []
-                for offer in self._in_order(
-                    alternative.devices, cell.free, in_any_order
+                for offer, need in self._in_order(
+                    fitting, alternative.devices_asked, cell.free, in_any_order
                 ):
-                    if offer.device in used or (
-                        alternative.is_constrained and value not in offer.values
-                    ):
-                        continue
-                    need = offer.need
-                    if offer.opening and not self._shares[offer.slot]:
-                        need += offer.opening
                     if (after - need) & guards == guards:
                         after -= need
                         devices.append(offer.device)
@@ -514,23 +510,62 @@ class NodeDevices:
             ]
         return tuple([tuple(grants) for grants in picked])
 
+    def _fitting_offers(
+        self,
+        alternative: RequestOffer,
+        value: Hashable,
+        state: int,
+        guards: int,
+        used: Set[DeviceIndex],
+    ) -> list[tuple[DeviceOffer, int]]:
+        """Return the devices for which there is enough now, each with what it takes."""
+        shares = self._shares
+        needs = [
+            (
+                offer,
+                offer.need + offer.opening
+                if offer.opening and not shares[offer.slot]
+                else offer.need,
+            )
+            for offer in alternative.devices
+        ]
+        return [
+            (offer, need)
+            for offer, need in needs
+            if (state - need) & guards == guards
+            and offer.device not in used
+            and (not alternative.is_constrained or value in offer.values)
+        ]
+
     def _in_order(
-        self, devices: Sequence[DeviceOffer], free: int, in_any_order: bool
-    ) -> Sequence[DeviceOffer]:
-        """Return devices, those first that leave most to others: what they draw on is the least free."""
-        if len(devices) == 1:
-            return devices
+        self,
+        offers: list[tuple[DeviceOffer, int]],
+        asked: int,
+        free: int,
+        in_any_order: bool,
+    ) -> Sequence[tuple[DeviceOffer, int]]:
+        """Return devices, those first that leave most to others: what they draw on is the least free.
+
+        Where one is enough, that is the first alone; where there are too few, none.
+        """
+        if len(offers) < asked:
+            return ()
+        if len(offers) == 1:
+            return offers
         if in_any_order:
-            return self._random.sample(devices, len(devices))
-        keys = {
+            return self._random.sample(offers, len(offers))
+        freedom = {
             rows: sum(
                 [((free >> row.shift) & row.mask) / row.total for row in rows]
             )
-            for rows in {offer.rows for offer in devices}
+            for rows in {offer.rows for offer, _ in offers}
         }
-        return sorted(
-            devices, key=lambda offer: (keys[offer.rows], offer.rivals)
-        )
+
+        def key(fitting: tuple[DeviceOffer, int]) -> tuple[float, int]:
+            offer, _ = fitting
+            return freedom[offer.rows], offer.rivals
+
+        return [min(offers, key=key)] if asked == 1 else sorted(offers, key=key)
 
     # What devices take.
 

@@ -391,10 +391,9 @@ class _Rounds:
         seconds: float,
         appraisal: Appraisal | None,
     ) -> _PartTask:
-        inside = places(nodes)
-        demands = [
-            _inside(self._problem.demands[demand], inside) for demand in members
-        ]
+        demands = _inside(
+            [self._problem.demands[demand] for demand in members], places(nodes)
+        )
         part = cut(self._problem, nodes, demands=demands, ledger=ledger)
         bare = replace(part.problem, eligibility=_WITHOUT_ANSWERS, budgets=())
         return _PartTask(
@@ -437,14 +436,26 @@ def _groups(
     )
 
 
-def _inside(demand: Demand, inside: Mapping[NodeIndex, NodeIndex]) -> Demand:
-    """Return the demand with the nodes of a part that it may go to, in the part's numbers."""
-    if demand.nodes is None:
-        return demand
-    return replace(
-        demand,
-        nodes=tuple([inside[node] for node in demand.nodes if node in inside]),
-    )
+def _inside(
+    demands: Sequence[Demand], inside: Mapping[NodeIndex, NodeIndex]
+) -> list[Demand]:
+    """Return demands with the nodes of a part that they may go to, in the part's numbers."""
+    # Many demands have the same selection of nodes, most often the same object.
+    selections = {
+        id(demand.nodes): demand.nodes
+        for demand in demands
+        if demand.nodes is not None
+    }
+    nodes_inside = {
+        selection: tuple([inside[node] for node in nodes if node in inside])
+        for selection, nodes in selections.items()
+    }
+    return [
+        demand
+        if demand.nodes is None
+        else replace(demand, nodes=nodes_inside[id(demand.nodes)])
+        for demand in demands
+    ]
 
 
 def _with(problem: Problem, placements: Collection[Placement]) -> Ledger:
