@@ -5,11 +5,12 @@ that wait: as a problem of its own, with everything that the rest of the answer 
 problem is (`dralloc.solve.optimum.neighbourhood`). Nothing here knows a rule or a shape of demand; so nothing is too
 mixed for it.
 
-From top to bottom: the ways to choose the next neighbourhood, drawn by their success; the search, which keeps what is
-better; and the component that is too large or too mixed for one model, which is searched first and decided by the
-exact model at last.
+From top to bottom: the ways to choose the next neighbourhood, drawn by what they gain for their work; the search, which
+keeps what is better; and the component that is too large or too mixed for one model, which is searched first and
+decided by the exact model at last.
 
-Sources: Shaw 1998 for large-neighbourhood search, Ropke and Pisinger 2006 for the choice of neighbourhoods by success.
+Sources: Shaw 1998 for large-neighbourhood search, Ropke and Pisinger 2006 for the choice of neighbourhoods by success,
+here by success for work, as neighbourhoods of many nodes take ten times as long as those of few.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from collections.abc import (
     Set,
 )
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import exp
 from typing import Final, NamedTuple, Protocol
 
@@ -63,16 +64,17 @@ __all__ = ["NeighbourhoodSearch", "SearchedComponent", "relaxation_stop"]
 
 # ----------------------------------------------------------------------------
 # Which neighbourhood comes next: several ways to choose nodes and those who wait, drawn
-# by their success.
+# by their success for the work that they were.
 #
 # Each way names some nodes. Freed are the blocks that stand on them, as long as there
 # is room, and beside them blocks that wait and that one of the nodes could serve.
 
-_DECAY: Final = 0.9
-"""How much of its reputation a way keeps when it is tried again (Ropke and Pisinger 2006)."""
+_BREADTHS: Final = (4, 24)
+"""On so many nodes at most demands are freed. Where nodes have many demands, few nodes are most often enough; where
+they have one or two, an exchange takes more of them."""
 
-_LEAST: Final = 0.1
-"""No way is given up for good."""
+_TRUST: Final = 3000
+"""Each way begins as if it had had one success for so much work, which is that of about twenty small neighbourhoods."""
 
 _TOLERANCE: Final = 0.1
 """Who would pay so much more than it is worth, as a part of what a demand is worth, is drawn much less often."""
@@ -99,24 +101,48 @@ class _Draft(NamedTuple):
     block: int | None = None
 
 
+class _Approach(NamedTuple):
+    """A way to choose nodes, by its name, and on how many of them demands are freed at most."""
+
+    way: str
+    breadth: int
+
+
+@dataclass(slots=True)
+class _Experience:
+    """How often an approach led to a better answer, and how much work that was."""
+
+    successes: int = 0
+    work: float = 0.0
+
+    @property
+    def gain(self) -> float:
+        """Successes for work, as far as that is known; where nothing helps, all approaches get as much work."""
+        return (1 + self.successes) / (_TRUST + self.work)
+
+
 class Proposal(NamedTuple):
     """Blocks to free, for these nodes.
 
     Parameters
     ----------
-    way
-        The name of the way that proposed them.
+    approach
+        That which proposed them.
     reserved
         All that no other neighbourhood may touch at the same time: nodes, pools that several nodes can use, blocks, and
         rules between pods.
+    work
+        About how long it takes: the number of ways to put a demand on a node, times the effort. Counted and not
+        measured, so that the search takes the same steps wherever it runs.
     effort
         How much work the solver may do about it, as a multiple of what it usually may.
     """
 
-    way: str
+    approach: _Approach
     nodes: tuple[NodeIndex, ...]
     blocks: tuple[int, ...]
     reserved: frozenset[Hashable]
+    work: float
     effort: float = 1.0
 
 
@@ -180,7 +206,11 @@ class NeighbourhoodSelection:
         }
         if appraisal is not None:
             self._ways["far from the bound"] = self._nodes_far_from_bound
-        self._reputation = dict.fromkeys(self._ways, 1.0)
+        self._experience = {
+            _Approach(way, breadth): _Experience()
+            for way in self._ways
+            for breadth in _BREADTHS
+        }
 
     def turns(self, size: int) -> int:
         """Return after about how many neighbourhoods of a size each node could have had a turn."""
@@ -209,15 +239,11 @@ class NeighbourhoodSelection:
         busy = frozenset[Hashable]().union(
             *(proposal.reserved for proposal in side_by_side)
         )
-        ways = list(self._ways)
-        weights = np.array([self._reputation[way] for way in ways])
-        way = ways[
-            int(self.random.choice(len(ways), p=weights / weights.sum()))
-        ]
+        approach = self._some_approach()
         nodes: list[NodeIndex] = []
         blocks: dict[int, None] = {}
         reserved: set[Hashable] = set()
-        draft = self._ways[way]()
+        draft = self._ways[approach.way]()
         waiting_limit, effort = size // 2, 1.0
         if draft.block is not None and busy.isdisjoint(
             self._of_block(draft.block)
@@ -242,27 +268,42 @@ class NeighbourhoodSelection:
                 ):
                     blocks[block] = None
                     reserved |= keys_of_block
-            if len(nodes) >= size or self._number_of_demands(blocks) >= size:
+            if (
+                len(nodes) >= approach.breadth
+                or self._number_of_demands(blocks) >= size
+            ):
                 break
         if not nodes:
             return None
         for block in self._some_waiting(nodes, busy, waiting_limit):
             blocks[block] = None
             reserved |= self._of_block(block)
-        return (
-            Proposal(
-                way, tuple(nodes), tuple(blocks), frozenset(reserved), effort
-            )
-            if blocks
-            else None
+        if not blocks:
+            return None
+        work = self._number_of_demands(blocks) * len(nodes) * effort
+        return Proposal(
+            approach,
+            tuple(nodes),
+            tuple(blocks),
+            frozenset(reserved),
+            work,
+            effort,
         )
+
+    def _some_approach(self) -> _Approach:
+        """Draw an approach, in proportion to what it gained for its work so far."""
+        approaches = list(self._experience)
+        gains = np.array(
+            [experience.gain for experience in self._experience.values()]
+        )
+        drawn = self.random.choice(len(approaches), p=gains / gains.sum())
+        return approaches[int(drawn)]
 
     def learn(self, proposal: Proposal, *, better: bool) -> None:
         """Remember whether a proposal led to a better answer."""
-        reputation = _DECAY * self._reputation[proposal.way] + (
-            1 - _DECAY
-        ) * better * len(self._ways)
-        self._reputation[proposal.way] = max(_LEAST, reputation)
+        experience = self._experience[proposal.approach]
+        experience.successes += better
+        experience.work += proposal.work
 
     def _is_hopeless(self, block: int) -> bool:
         return any(

@@ -261,7 +261,7 @@ def ten_proposals(
 ) -> list[Proposal]:
     drawn = (selection.propose((), 8) for _ in range(100))
     by_way = [
-        proposal for proposal in drawn if proposal and proposal.way == way
+        proposal for proposal in drawn if proposal and proposal.approach.way == way
     ]
     return by_way[:10]
 

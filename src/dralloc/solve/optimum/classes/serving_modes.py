@@ -181,7 +181,8 @@ class ServingModes:
         self.users = joint_demands.users
         self.demand_classes = demand_classes
         self._every_device = EveryDevice(problem)
-        self._known_node_sets: dict[tuple[int, ...], int] = {}
+        # By the identity of a selection of nodes, which the problem keeps alive: to hash it takes long.
+        self._known_node_sets: dict[int, int] = {}
         self._demand_keys: dict[Hashable, int] = {}
 
     def number(self, demand: Demand) -> int:
@@ -351,12 +352,13 @@ class ServingModes:
         """Return the number of a demand's set of candidate nodes; 0 for all nodes."""
         if demand.nodes is None:
             return 0
-        if demand.nodes not in self._known_node_sets:
+        selection = id(demand.nodes)
+        if selection not in self._known_node_sets:
             number = self.demand_classes.node_sets.number(
                 frozenset(demand.nodes)
             )
-            self._known_node_sets[demand.nodes] = number
-        return self._known_node_sets[demand.nodes]
+            self._known_node_sets[selection] = number
+        return self._known_node_sets[selection]
 
     def _common_nodes(self, node_sets: Iterable[int]) -> int:
         """Return the number of the set of nodes that are in all of these sets."""

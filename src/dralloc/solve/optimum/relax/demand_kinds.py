@@ -219,6 +219,7 @@ class _DemandReader:
         self._choices: dict[Hashable, tuple[Choice, ...]] = {}
         self._shapes: dict[Hashable, int] = {}
         self._domains: dict[int, int] = {}
+        self._node_sets: dict[int, int] = {}
 
     def shape(self, demand: Demand) -> int:
         """Return what it asks for beside amounts. A claim that others list too may be granted with one of them."""
@@ -243,7 +244,12 @@ class _DemandReader:
         """The number of the nodes that it may go to."""
         if demand.nodes is None:
             return 0
-        return self.demand_kinds.node_sets.number(demand.nodes)
+        # The problem keeps selections of nodes alive; to hash one takes long.
+        selection = id(demand.nodes)
+        if selection not in self._node_sets:
+            number = self.demand_kinds.node_sets.number(demand.nodes)
+            self._node_sets[selection] = number
+        return self._node_sets[selection]
 
     def domains(self, demand: Demand) -> int:
         """The number of the domains among which its gang chooses one."""

@@ -496,7 +496,7 @@ _MOST_LOTS: Final = 8
 _PUT_TOGETHER: Final = "with nodes put together that are alike"
 _IN_FRACTIONS: Final = "with fractions of demands"
 _AS_BEFORE: Final = "with the prices of an earlier answer"
-_GROWTH: Final = 5
+_GROWTH: Final = 4
 """A rung takes about so many times as long as the one before it."""
 
 _MOST_GUESSES: Final = 3
