@@ -23,12 +23,13 @@ from crowd_strategies import crowds
 from dralloc.check import check
 from dralloc.objects.choices import Backend, Goal, Thresholds
 from dralloc.objects.errors import DrallocError, ModelError
-from dralloc.problem import DemandIndex, Problem
+from dralloc.problem import DemandIndex, Problem, indices
 from dralloc.problem.solution import Solution, Status
 from dralloc.solve import optimum
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, Progress, parallel, solve
 from dralloc.solve.optimum.candidates import survey
+from dralloc.solve.optimum.division import Division
 from dralloc.solve.optimum.neighbourhood import WarmUp
 from dralloc.solve.optimum.parallel import Excerpts
 from dralloc.solve.work import run_all
@@ -120,6 +121,23 @@ def test_an_excerpt_is_enough(
         Options(goal=goal, thresholds=AT_ONCE),
         first_fit(problem) if hinted else None,
     )
+
+
+@pytest.mark.usefixtures("pretended")
+def test_where_steps_are_counted_searches_stay_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The exact model, which is what goes elsewhere, knows no steps: without a time limit it might never end."""
+
+    def nothing_is_counted(problem: Problem, *_: object) -> Division:
+        return Division((), (), tuple(indices(problem.demands)), ())
+
+    monkeypatch.setattr(optimum, "divide", nothing_is_counted)
+    elsewhere = Options(jobs=2, thresholds=AT_ONCE)
+    sent = solve(mixed(), elsewhere)
+    kept = solve(mixed(), replace(elsewhere, steps=1))
+    assert "components" in sent.timings
+    assert "components" not in kept.timings
 
 
 @pytest.mark.usefixtures("pretended")

@@ -59,7 +59,11 @@ from dralloc.solve.optimum.component import (
     is_proven,
 )
 from dralloc.solve.optimum.division import AdminClaims, admin_claims, divide
-from dralloc.solve.optimum.improve import SearchedComponent, relaxation_stop
+from dralloc.solve.optimum.improve import (
+    SearchedComponent,
+    climbing_on,
+    relaxation_stop,
+)
 from dralloc.solve.optimum.model import Model
 from dralloc.solve.optimum.neighbourhood import WarmUp
 from dralloc.solve.optimum.objective import (
@@ -373,10 +377,13 @@ class _Solve:
             isinstance(component, CountedComponent)
             for component in self.components
         )
-        # Neighbourhoods are searched from here, each in a process of its own.
+        # Neighbourhoods are searched from here, each in a process of its own. What goes elsewhere is decided by the
+        # exact model alone, which knows nothing of steps.
+        counts_steps = self.options.steps is not None
         searched = any(
-            isinstance(component, SearchedComponent) and component.is_large
-            for component in self.components
+            (component.needs_start or counts_steps)
+            and self._is_unproven(component)
+            for component in self._searched()
         )
         stays_here = (
             searched
@@ -599,11 +606,22 @@ class _Solve:
         with starting_processes(
             WarmUp(), Backend(self.options.backend), self.options.jobs
         ):
-            for component in searched:
+            # The rest may have no time for bounds of its own afterwards.
+            rest = [
+                component
+                for component in self._searched()
+                if not component.needs_start
+            ]
+            for component in (*searched, *rest):
                 if not (self.earlier and self.earlier.prices):
                     component.climb(relaxing)
         self._starting = self.stop.within(_STARTS * self.stop.seconds())
-        self._take_starts(searched)
+        backend = Backend(self.options.backend)
+        # Without a limit, all that can be proven is proven by now.
+        is_idle = is_elsewhere(backend, self.options.jobs)
+        with climbing_on(searched if is_idle else (), self._starting):
+            # Answers are made for the whole problem: what needs none may have its part, too.
+            self._take_starts(self._searched())
 
     def _take_starts(
         self, components: Sequence[SearchedComponent | PackedComponent]

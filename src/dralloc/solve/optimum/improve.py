@@ -25,7 +25,8 @@ from collections.abc import (
     Sequence,
     Set,
 )
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from math import exp
 from typing import Final, NamedTuple, Protocol
@@ -57,10 +58,15 @@ from dralloc.solve.optimum.neighbourhood import (
 from dralloc.solve.optimum.objective import DemandSubset, Objective
 from dralloc.solve.optimum.relax import Bound, RelaxationLadder
 from dralloc.solve.optimum.search import Watch
-from dralloc.solve.optimum.stopping import Stop, Stopped
+from dralloc.solve.optimum.stopping import Cancelled, Stop, Stopped
 from dralloc.solve.work import run_all
 
-__all__ = ["NeighbourhoodSearch", "SearchedComponent", "relaxation_stop"]
+__all__ = [
+    "NeighbourhoodSearch",
+    "SearchedComponent",
+    "climbing_on",
+    "relaxation_stop",
+]
 
 # ----------------------------------------------------------------------------
 # Which neighbourhood comes next: several ways to choose nodes and those who wait, drawn
@@ -801,6 +807,39 @@ def relaxation_stop(stop: Stop) -> Stop:
     return stop.within(max(_RELAXING * seconds, in_short))
 
 
+@contextmanager
+def climbing_on(
+    components: Sequence[SearchedComponent], stop: Stop
+) -> Iterator[None]:
+    """Climb on while answers are searched for in other processes; what is proven by the end of the block counts.
+
+    Meanwhile this process has nothing to do, and what a linear program takes of a processor is much less than what it
+    takes of the time.
+    """
+    ending = Cancelled(lambda: bool(stop.cancelled))
+    until = replace(stop, cancelled=ending)
+    proven: list[tuple[SearchedComponent, Bound]] = []
+
+    def climb() -> None:
+        for component in components:
+            proven.extend(
+                (component, bound) for bound in component.more_bounds(until)
+            )
+
+    with ThreadPoolExecutor(max_workers=1) as threads:
+        climbing = threads.submit(climb)
+        try:
+            yield
+        finally:
+            ending.cancel()
+            wait([climbing])
+    climbing.result()
+    for component, bound in proven:
+        component.take_over(bound)
+    for component in components:
+        component.appraise(stop)
+
+
 class FindSites(Protocol):
     """Works out where the demands of a component could go, if that is not known yet."""
 
@@ -923,18 +962,35 @@ class SearchedComponent(Component):
             self._ladder = RelaxationLadder(
                 self._own_problem(), self.tiers, stop
             )
-        ladder = self._ladder
-        if ladder.is_at_the_top:
-            return
-        ladder.allow(stop)
-        for bound in ladder.bounds():
-            if self._relaxed is None or bound.costs > self._relaxed.costs:
-                self._relaxed = bound
-                self.relax(bound.costs)
-        self._appraise(ladder)
+        if not self.is_at_the_top:
+            for bound in self.more_bounds(stop):
+                self.take_over(bound)
+            self.appraise(stop)
+
+    @property
+    def is_at_the_top(self) -> bool:
+        """Whether there is no better relaxation."""
+        return self._ladder is not None and self._ladder.is_at_the_top
+
+    def more_bounds(self, stop: Stop) -> Iterator[Bound]:
+        """Climb on, and give out what is proven: nothing else of the component changes."""
+        if self._ladder is not None:
+            self._ladder.allow(stop)
+            yield from self._ladder.bounds()
+
+    def take_over(self, bound: Bound) -> None:
+        """Count a bound, if it is better than what is known."""
+        if self._relaxed is None or bound.costs > self._relaxed.costs:
+            self._relaxed = bound
+            self.relax(bound.costs)
+
+    def appraise(self, stop: Stop) -> None:
+        """Keep what demands and nodes are worth at the last prices, if there are any."""
+        if self._ladder is not None:
+            self._ladder.allow(stop)
+            self._appraise(self._ladder)
 
     def _appraise(self, ladder: RelaxationLadder) -> None:
-        """Keep what demands and nodes are worth, if that is known."""
         with suppress(Stopped):
             appraisal = ladder.appraisal()
             if appraisal is not None:

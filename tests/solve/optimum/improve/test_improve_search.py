@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -14,16 +16,20 @@ from budget_strategies import renamed
 from dralloc.check.problem import violations
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Goal, Options, Thresholds
+from dralloc.objects.errors import ModelError
 from dralloc.objects.user_rules import Budget
 from dralloc.problem import DemandIndex, Problem, indices
 from dralloc.problem.inter_pod import OneDomain, Role
 from dralloc.problem.solution import Appraisal, Placement, Solution
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
+from dralloc.solve.optimum.candidates import CandidateSite
 from dralloc.solve.optimum.improve import (
     NeighbourhoodSearch,
     NeighbourhoodSelection,
     Proposal,
+    SearchedComponent,
+    climbing_on,
 )
 from dralloc.solve.optimum.neighbourhood import Bonds, Incumbent
 from dralloc.solve.optimum.objective import (
@@ -34,6 +40,7 @@ from dralloc.solve.optimum.objective import (
     placed_weight,
     within_caps,
 )
+from dralloc.solve.optimum.relax import Bound
 from dralloc.solve.optimum.stopping import Stop
 from examples import examples
 from mixed_strategies import mixed_clusters
@@ -261,7 +268,9 @@ def ten_proposals(
 ) -> list[Proposal]:
     drawn = (selection.propose((), 8) for _ in range(100))
     by_way = [
-        proposal for proposal in drawn if proposal and proposal.approach.way == way
+        proposal
+        for proposal in drawn
+        if proposal and proposal.approach.way == way
     ]
     return by_way[:10]
 
@@ -299,3 +308,67 @@ def test_a_search_makes_room_for_a_gang() -> None:
     assert len(start) == 6
     *_, best = searched(problem, start)
     assert len(best) == 8
+
+
+def test_ways_that_gain_more_for_their_work_come_up_more_often() -> None:
+    selection = selection_of(rack_with_a_waiting_gang(), None)
+    [good, *others] = {
+        proposal.approach: proposal
+        for _ in range(100)
+        if (proposal := selection.propose((), 8))
+    }.values()
+    for _ in range(100):
+        selection.learn(good._replace(work=100.0), better=True)
+        for proposal in others:
+            selection.learn(proposal._replace(work=1000.0), better=False)
+    drawn = [selection.propose((), 8) for _ in range(100)]
+    good_ones = [
+        proposal
+        for proposal in drawn
+        if proposal and proposal.approach == good.approach
+    ]
+    assert len(good_ones) > 80
+
+
+def no_sites(
+    demands: Sequence[DemandIndex], stop: Stop
+) -> dict[DemandIndex, tuple[CandidateSite, ...]]:
+    del demands, stop
+    return {}
+
+
+def test_bounds_that_are_proven_meanwhile_count_afterwards() -> None:
+    problem = rack_with_a_waiting_gang()
+    component = SearchedComponent(
+        DemandSubset(problem, indices(problem.demands)),
+        tiers_of(problem, Goal.NONE),
+        (),
+        no_sites,
+    )
+    # There is a ladder, and nobody had time to climb.
+    component.climb(Stop.after(0))
+    before = component.relaxation
+    with climbing_on([component], Stop()):
+        while not component.is_at_the_top:
+            time.sleep(0.01)
+        meanwhile = component.relaxation
+    assert (before, meanwhile) == ("", "")
+    assert component.relaxation
+    assert component.appraisal is not None
+
+
+def test_a_failure_while_climbing_is_not_lost() -> None:
+    class Failing(SearchedComponent):
+        def more_bounds(self, stop: Stop) -> Iterator[Bound]:
+            del stop
+            raise ModelError("amounts are too large")
+
+    problem = rack_with_a_waiting_gang()
+    component = Failing(
+        DemandSubset(problem, indices(problem.demands)),
+        tiers_of(problem, Goal.NONE),
+        (),
+        no_sites,
+    )
+    with pytest.raises(ModelError), climbing_on([component], Stop()):
+        pass

@@ -496,8 +496,8 @@ _MOST_LOTS: Final = 8
 _PUT_TOGETHER: Final = "with nodes put together that are alike"
 _IN_FRACTIONS: Final = "with fractions of demands"
 _AS_BEFORE: Final = "with the prices of an earlier answer"
-_GROWTH: Final = 4
-"""A rung takes about so many times as long as the one before it."""
+_GROWTH: Final = 2
+"""A rung takes at least so many times as long as the one before it: the third twice to three times, later ones more."""
 
 _MOST_GUESSES: Final = 3
 """So many guesses for each level are worth remembering, the last ones."""
