@@ -596,32 +596,31 @@ class _Solve:
         return self._starting.seconds()
 
     def _consider_starts(self) -> None:
-        """Let components that are searched start from the best of what is cheap to have."""
-        searched = [
-            candidate for candidate in self._searched() if candidate.needs_start
+        """Let components that are searched start from the best of what is cheap to have.
+
+        Answers are made for the whole problem, where some component needs one. The others consider their part, and get
+        a bound, too: they may have no time for either afterwards.
+        """
+        components = self._searched()
+        in_need = [
+            component for component in components if component.needs_start
         ]
-        if not searched or self.stop.reached():
+        if not in_need or self.stop.reached():
             return
+        others = [
+            component for component in components if not component.needs_start
+        ]
+        backend, jobs = Backend(self.options.backend), self.options.jobs
         relaxing = relaxation_stop(self.stop)
-        with starting_processes(
-            WarmUp(), Backend(self.options.backend), self.options.jobs
-        ):
-            # The rest may have no time for bounds of its own afterwards.
-            rest = [
-                component
-                for component in self._searched()
-                if not component.needs_start
-            ]
-            for component in (*searched, *rest):
+        with starting_processes(WarmUp(), backend, jobs):
+            for component in (*in_need, *others):
                 if not (self.earlier and self.earlier.prices):
                     component.climb(relaxing)
         self._starting = self.stop.within(_STARTS * self.stop.seconds())
-        backend = Backend(self.options.backend)
-        # Without a limit, all that can be proven is proven by now.
-        is_idle = is_elsewhere(backend, self.options.jobs)
-        with climbing_on(searched if is_idle else (), self._starting):
-            # Answers are made for the whole problem: what needs none may have its part, too.
-            self._take_starts(self._searched())
+        # This process is idle if the search is elsewhere.
+        climbing = in_need if is_elsewhere(backend, jobs) else ()
+        with climbing_on(climbing, self._starting):
+            self._take_starts(components)
 
     def _take_starts(
         self, components: Sequence[SearchedComponent | PackedComponent]
