@@ -20,7 +20,7 @@ from contextlib import (
     nullcontext,
     suppress,
 )
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from multiprocessing import resource_tracker
@@ -33,12 +33,25 @@ from numpy.typing import NDArray
 
 from dralloc.objects.choices import Backend
 from dralloc.objects.errors import DrallocError
-from dralloc.problem import DemandIndex, DeviceIndex, NodeIndex, Problem
+from dralloc.problem import (
+    CounterIndex,
+    DemandIndex,
+    DeviceIndex,
+    NodeIndex,
+    Problem,
+)
+from dralloc.problem.problem import (
+    Eligibility,
+    EligibilityTable,
+    Remembered,
+    Renumbered,
+)
 from dralloc.problem.solution import Grant, Placement
 from dralloc.problem.subproblem import places
 
 __all__ = [
     "Excerpt",
+    "PackedExcerpt",
     "Parcel",
     "is_elsewhere",
     "phase",
@@ -170,6 +183,49 @@ def _unpacked(name: str, packed: NDArray[np.uint8]) -> Parcel[Any]:
         _UNPACKED.clear()
         _UNPACKED[name] = Parcel(pickle.loads(packed.data))
     return _UNPACKED[name]
+
+
+_WITHOUT_ANSWERS: Final = EligibilityTable({})
+"""Stands in for the eligibility of an excerpt on its way, which is the whole problem's under other numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackedExcerpt:
+    """An excerpt that can be sent. Who may serve whom is large, and goes to each process once, for all excerpts.
+
+    Parameters
+    ----------
+    excerpt
+        With a problem that knows no eligibility.
+    counters
+        Its counters, by their numbers in the whole problem.
+    eligibility
+        That of the whole problem.
+    """
+
+    excerpt: Excerpt
+    counters: Sequence[CounterIndex]
+    eligibility: Parcel[Eligibility]
+
+    @classmethod
+    def of(
+        cls,
+        excerpt: Excerpt,
+        counters: Sequence[CounterIndex],
+        eligibility: Parcel[Eligibility],
+    ) -> PackedExcerpt:
+        """Pack an excerpt."""
+        bare = replace(excerpt.problem, eligibility=_WITHOUT_ANSWERS)
+        return cls(replace(excerpt, problem=bare), counters, eligibility)
+
+    def unpacked(self) -> Problem:
+        """The problem of the excerpt, with eligibility."""
+        answers = Renumbered(
+            self.eligibility.content,
+            self.excerpt.devices or (),
+            places(self.counters),
+        )
+        return replace(self.excerpt.problem, eligibility=Remembered(answers))
 
 
 class Task(Protocol[T_co]):

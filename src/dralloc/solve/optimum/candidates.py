@@ -359,6 +359,8 @@ class _Surveyor:
         self.allowance = most_candidates
         self.failures: dict[str, AllocationError] = {}
         self.devices: dict[int, list[DeviceIndex]] = {}
+        # By node, its devices by kind, with their places in search order.
+        self.kinds: dict[int, list[list[tuple[int, DeviceIndex]]]] = {}
         self.candidates: dict[Hashable, tuple[Candidate, ...]] = {}
         listed: Tally[ClaimKey] = Tally()
         for demand in problem.demands:
@@ -444,9 +446,7 @@ class _Surveyor:
         candidates = self.candidates.get(key)
         if candidates is None:
             known_failures = len(self.failures)
-            candidates = tuple(
-                self._candidates(spec, self._devices(node), attributes)
-            )
+            candidates = tuple(self._candidates(spec, node, attributes))
             # Where a selector fails, each claim is to be named.
             if len(self.failures) == known_failures:
                 self.candidates[key] = candidates
@@ -457,11 +457,11 @@ class _Surveyor:
     def _candidates(
         self,
         spec: Alternative,
-        devices: Iterable[DeviceIndex],
+        node: NodeIndex,
         attributes: Sequence[str],
     ) -> Iterator[Candidate]:
-        """Give out the devices that can serve an alternative."""
-        for device in devices:
+        """Give out the devices that can serve an alternative, in search order."""
+        for device in self._possible(spec, node):
             # What is in use is asked first: a selector may fail on it, for nothing.
             if not self._is_free(spec, device):
                 continue
@@ -517,6 +517,26 @@ class _Surveyor:
                 if self.problem.on_node(device, node)
             ]
         return self.devices[node]
+
+    def _possible(
+        self, spec: Alternative, node: NodeIndex
+    ) -> list[DeviceIndex]:
+        """The devices that reach the node, without those of a kind that an alternative does not select."""
+        if node not in self.kinds:
+            key_of = self.problem.eligibility.device_key
+            in_order = enumerate(self._devices(node))
+            kinds = grouped(
+                (key_of(device), (place, device)) for place, device in in_order
+            )
+            self.kinds[node] = list(kinds.values())
+        selects = self.problem.eligibility.selects
+        possible: list[tuple[int, DeviceIndex]] = []
+        for devices in self.kinds[node]:
+            _, sample = devices[0]
+            # A selector that fails on a device is asked about each of them.
+            if selects(spec.index, sample) is not False:
+                possible += devices
+        return [device for _, device in sorted(possible)]
 
     def _offer(self, spec: Alternative, device: DeviceIndex) -> Charge | None:
         """Return the charge of the device for the alternative; None if it does not match or lacks the capacity."""

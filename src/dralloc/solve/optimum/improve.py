@@ -15,6 +15,7 @@ here by success for work, as neighbourhoods of many nodes take ten times as long
 
 from __future__ import annotations
 
+import time
 from collections import Counter as Tally
 from collections.abc import (
     Callable,
@@ -28,7 +29,7 @@ from collections.abc import (
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from math import exp
+from math import exp, inf
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
@@ -52,14 +53,13 @@ from dralloc.solve.optimum.neighbourhood import (
     Incumbent,
     Neighbourhood,
     NeighbourhoodTask,
-    as_task,
     neighbourhood,
 )
 from dralloc.solve.optimum.objective import DemandSubset, Objective
 from dralloc.solve.optimum.relax import Bound, RelaxationLadder
 from dralloc.solve.optimum.search import Watch
 from dralloc.solve.optimum.stopping import Cancelled, Stop, Stopped
-from dralloc.solve.work import run_all
+from dralloc.solve.work import Parcel, run_all
 
 __all__ = [
     "NeighbourhoodSearch",
@@ -537,7 +537,7 @@ class _Reach(NamedTuple):
     effort: float
 
 
-_REACHES: Final = (_Reach(24, 0.5), _Reach(40, 1.0))
+_REACHES: Final = (_Reach(24, 0.2), _Reach(40, 0.4))
 """Small neighbourhoods as long as they help: they are decided in a third of the time. Then large ones."""
 
 _FEWEST_SIDE_BY_SIDE: Final = 8
@@ -564,6 +564,9 @@ class NeighbourhoodSearch:
         The answer to begin with.
     options
         The seed, the jobs and where they are done.
+    aim
+        An answer is better if one of so many tiers is, the first ones, without loss in those before it; None for all.
+        Later tiers come with it.
     extra
         Rules beyond those of the problem, which the placements keep.
     appraisal
@@ -584,12 +587,14 @@ class NeighbourhoodSearch:
         placements: Sequence[Placement],
         options: Options,
         *,
+        aim: int | None = None,
         extra: ExtraRules | None = None,
         appraisal: Appraisal | None = None,
     ) -> None:
         self.subset = subset
         self.problem = subset.problem
         self.tiers = tiers
+        self.aim = len(tiers) if aim is None else aim
         self.options = options
         self.incumbent = Incumbent(self.problem, placements)
         self.extra = extra
@@ -604,6 +609,7 @@ class NeighbourhoodSearch:
             _REACHES[-1].size,
             appraisal,
         )
+        self._eligibility = Parcel(self.problem.eligibility)
         self.steps = 0
         self.failures: dict[str, AllocationError] = {}
         self._side_by_side = min(
@@ -659,24 +665,22 @@ class NeighbourhoodSearch:
     ) -> list[bool]:
         """Solve these neighbourhoods, and take over what is better; whether each of them was."""
         areas: list[Neighbourhood] = []
-        # By task, the place of its neighbourhood: where nobody has anywhere to go there is no task.
-        places_of_tasks: list[int] = []
-        tasks = self._tasks(proposals, reach, areas, places_of_tasks, stop)
-        results = run_all(
-            tasks,
-            Backend(self.options.backend),
-            self.options.jobs,
-            as_made=True,
+        answers = dict(
+            run_all(
+                self._tasks(proposals, reach, areas, stop),
+                Backend(self.options.backend),
+                self.options.jobs,
+                as_made=True,
+            )
         )
-        answers = {
-            places_of_tasks[number]: answer for number, answer in results
-        }
         gains = []
-        for place, (proposal, area) in enumerate(
-            zip(proposals, areas, strict=False)
-        ):
-            gain = self._take_over(area, answers.get(place))
-            self.selection.learn(proposal, better=gain)
+        for place, area in enumerate(areas):
+            answer = answers[place]
+            self.failures.update(
+                (str(failure), failure) for failure in answer.failures
+            )
+            gain = self._take_over(area, answer.placements)
+            self.selection.learn(proposals[place], better=gain)
             gains.append(gain)
         self.steps += len(proposals)
         return gains
@@ -686,37 +690,34 @@ class NeighbourhoodSearch:
         proposals: Sequence[Proposal],
         reach: _Reach,
         areas: list[Neighbourhood],
-        places_of_tasks: list[int],
         stop: Stop,
     ) -> Iterator[NeighbourhoodTask]:
         """Make the tasks of neighbourhoods one by one; fewer if it is time to stop.
 
         Parameters
         ----------
-        areas, places_of_tasks
-            Filled in here, task by task: the neighbourhoods, and by task the place of its neighbourhood among them.
+        areas
+            Filled in here, task by task: the neighbourhoods.
         """
-        # What is under way is still solved: `run` asks again whether to stop before the next round.
-        with suppress(Stopped):
-            for place, proposal in enumerate(proposals):
-                area = neighbourhood(
-                    self.incumbent, self.bonds, proposal.blocks, proposal.nodes
-                )
-                task = as_task(
-                    area,
-                    self.tiers,
-                    self._extra(area),
-                    self._options(place),
-                    reach.effort * proposal.effort,
-                    stop,
-                )
-                areas.append(area)
-                if task is not None:
-                    places_of_tasks.append(place)
-                    self.failures.update(
-                        (str(failure), failure) for failure in task.failures
-                    )
-                    yield task
+        end = inf if stop.seconds() == inf else time.time() + stop.seconds()
+        for place, proposal in enumerate(proposals):
+            # What is under way is still solved: `run` asks again whether to stop before the next round.
+            if stop.reached():
+                break
+            area = neighbourhood(
+                self.incumbent, self.bonds, proposal.blocks, proposal.nodes
+            )
+            areas.append(area)
+            yield NeighbourhoodTask(
+                area.packed(self._eligibility),
+                area.hint,
+                self.tiers,
+                self.aim,
+                self._extra(area),
+                self._options(place),
+                reach.effort * proposal.effort,
+                end,
+            )
 
     def _extra(self, area: Neighbourhood) -> ExtraRules | None:
         """The further rules as they are beside all that is not freed."""
@@ -796,6 +797,10 @@ _RELAXING_SECONDS: Final = 4.0
 _RELAXING_IN_SHORT: Final = 0.25
 """It may always take so many seconds, up to this part of the time: the search goes by its prices."""
 
+_WORTHWHILE: Final = 0.005
+"""While processors are needed for the search, rungs are climbed that are likely to bring so much, as a part of all
+demands."""
+
 _RELAXING_AT_LAST: Final = 0.6
 """The part of the time that is left when nothing helps the search any more; the bound may still become better."""
 
@@ -823,7 +828,8 @@ def climbing_on(
     def climb() -> None:
         for component in components:
             proven.extend(
-                (component, bound) for bound in component.more_bounds(until)
+                (component, bound)
+                for bound in component.more_bounds(until, _WORTHWHILE)
             )
 
     with ThreadPoolExecutor(max_workers=1) as threads:
@@ -972,11 +978,19 @@ class SearchedComponent(Component):
         """Whether there is no better relaxation."""
         return self._ladder is not None and self._ladder.is_at_the_top
 
-    def more_bounds(self, stop: Stop) -> Iterator[Bound]:
-        """Climb on, and give out what is proven: nothing else of the component changes."""
+    def more_bounds(
+        self, stop: Stop, least_gain: float = 0.0
+    ) -> Iterator[Bound]:
+        """Climb on, and give out what is proven: nothing else of the component changes.
+
+        Parameters
+        ----------
+        least_gain
+            As `RelaxationLadder.bounds` takes it.
+        """
         if self._ladder is not None:
             self._ladder.allow(stop)
-            yield from self._ladder.bounds()
+            yield from self._ladder.bounds(least_gain)
 
     def take_over(self, bound: Bound) -> None:
         """Count a bound, if it is better than what is known."""
@@ -1017,6 +1031,10 @@ class SearchedComponent(Component):
         with suppress(Stopped):
             self._search(range(len(self.tiers)), options, stop, watch)
 
+    def _weight_tiers(self) -> int:
+        """How many tiers the weight has: where it is a matter of more or less placed, it is in all of them."""
+        return sum(tier.weights is not None for tier in self.tiers)
+
     def _search(
         self,
         levels: Sequence[int],
@@ -1031,6 +1049,7 @@ class SearchedComponent(Component):
             self.tiers,
             self.placements,
             options,
+            aim=max(levels[-1] + 1, self._weight_tiers()),
             appraisal=self.appraisal,
         )
         try:

@@ -26,10 +26,10 @@ from collections.abc import (
     Sequence,
     Set,
 )
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from networkx.utils import UnionFind
 
@@ -37,31 +37,38 @@ from dralloc.objects.choices import Options
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.user_rules import Budget
-from dralloc.problem import Charge, Demand, DeviceIndex, NodeIndex, Problem
+from dralloc.problem import (
+    Charge,
+    CounterIndex,
+    Demand,
+    DeviceIndex,
+    NodeIndex,
+    Problem,
+)
 from dralloc.problem.indices import DemandIndex, grouped, indices, numbered
 from dralloc.problem.inter_pod import InterPodRule
 from dralloc.problem.ledger import Ledger
+from dralloc.problem.problem import Eligibility
 from dralloc.problem.solution import Placement, charged_grants, spent
 from dralloc.problem.subproblem import cut, places
-from dralloc.solve.optimum.candidates import CandidateSite, survey
+from dralloc.solve.optimum.candidates import survey
 from dralloc.solve.optimum.component import build_for
 from dralloc.solve.optimum.model import Model, equal_demands, in_order
-from dralloc.solve.optimum.objective import Objective
-from dralloc.solve.optimum.parallel import Excerpts
+from dralloc.solve.optimum.objective import DemandSubset, Objective
 from dralloc.solve.optimum.rows import fix_cost
-from dralloc.solve.optimum.search import as_few, minimise
+from dralloc.solve.optimum.search import as_few, minimise, row_of_better
 from dralloc.solve.optimum.solvers import cp_model
 from dralloc.solve.optimum.stopping import Stop, Stopped
-from dralloc.solve.work import Excerpt
+from dralloc.solve.work import Excerpt, PackedExcerpt, Parcel
 
 __all__ = [
     "Bonds",
     "ExtraRules",
     "Incumbent",
     "Neighbourhood",
+    "NeighbourhoodAnswer",
     "NeighbourhoodTask",
     "WarmUp",
-    "as_task",
     "neighbourhood",
 ]
 
@@ -234,6 +241,8 @@ class Neighbourhood:
     ----------
     excerpt
         The problem, in numbers of its own.
+    counters
+        Its counters, by their numbers in the whole.
     freed
         The demands of the whole problem that it decides.
     standing_by
@@ -245,10 +254,15 @@ class Neighbourhood:
     """
 
     excerpt: Excerpt
+    counters: Sequence[CounterIndex]
     freed: Sequence[DemandIndex]
     standing_by: Collection[DemandIndex]
     before: tuple[Placement, ...]
     hint: tuple[Placement, ...]
+
+    def packed(self, eligibility: Parcel[Eligibility]) -> PackedExcerpt:
+        """The problem to be sent, given who may serve whom in the whole problem."""
+        return PackedExcerpt.of(self.excerpt, self.counters, eligibility)
 
     def after(
         self, placements: Iterable[Placement]
@@ -338,7 +352,12 @@ def neighbourhood(
         sorted(present, key=lambda placement: placement.demand)
     )
     return Neighbourhood(
-        excerpt, freed, frozenset(stations), before, tuple(hint)
+        excerpt,
+        part.counters,
+        freed,
+        frozenset(stations),
+        before,
+        tuple(hint),
     )
 
 
@@ -416,119 +435,128 @@ class WarmUp:
         cp_model.CpModel()
 
 
+class NeighbourhoodAnswer(NamedTuple):
+    """The outcome of a neighbourhood.
+
+    Parameters
+    ----------
+    placements
+        In numbers of its excerpt; None if there is nothing better than before, or nothing was found.
+    failures
+        Selectors that failed on a device, which was left out.
+    """
+
+    placements: Sequence[Placement] | None
+    failures: Sequence[AllocationError] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class NeighbourhoodTask:
     """What one run of the solver decides. It can be sent: everything in it is plain data.
 
     Parameters
     ----------
-    excerpt
-        Those demands of the neighbourhood that have anywhere to go, with all that they could touch.
-    sites
-        By demand of the excerpt, where it could go.
+    packed
+        The neighbourhood as a problem.
     hint
         How it is now, in numbers of the excerpt.
     tiers
         What counts, most important first.
+    aim
+        One of so many tiers, the first ones, has to become better, without loss in those before it.
     extra
         Rules beyond those of the problem.
     options
-        Of these the seed counts.
+        Of these the seed counts, and whether selectors may fail.
     effort
         How much work of the solver it may take (see `Stop.effort`): so its answer does not depend on the clock.
     end
         When to give up all the same, in seconds since the epoch.
-    failures
-        Selectors that failed on a device, which is left out.
     """
 
-    excerpt: Excerpt
-    sites: Mapping[DemandIndex, tuple[CandidateSite, ...]]
+    packed: PackedExcerpt
     hint: Sequence[Placement]
     tiers: Sequence[Objective]
+    aim: int
     extra: ExtraRules | None
     options: Options
     effort: float
     end: float
-    failures: tuple[AllocationError, ...]
 
     @without_garbage_collection()
-    def run(self) -> tuple[Placement, ...] | None:
-        """Solve it; None if there is no answer that is better than the hint.
+    def run(self) -> NeighbourhoodAnswer:
+        """Solve it.
+
+        Raises
+        ------
+        AllocationError
+            A selector failed on a device, and ``strict_cel`` is set.
+        """
+        seconds = self.end - time.time() if self.end < inf else None
+        stop = Stop.after(seconds).limited(self.effort)
+        problem = self.packed.unpacked()
+        failures: Sequence[AllocationError] = ()
+        placements = None
+        with suppress(Stopped):
+            candidates = survey(
+                problem, strict_cel=self.options.strict_cel, stop=stop
+            )
+            failures = candidates.failures
+            if candidates.sites:
+                model = build_for(problem, candidates.sites, stop)
+                if self.extra:
+                    self.extra.add_to(model)
+                placements = self._better(model, stop)
+        return NeighbourhoodAnswer(placements, failures)
+
+    def _better(self, model: Model, stop: Stop) -> Sequence[Placement] | None:
+        """Find a better answer than the hint; None if there is none, or if it is not found with so much work.
 
         All tiers are one cost, as far as the numbers allow: for most neighbourhoods one run is enough.
         """
-        stop = Stop.after(
-            self.end - time.time() if self.end < inf else None
-        ).limited(self.effort)
-        problem = self.excerpt.problem
-        answer: Sequence[Placement] | None = None
-        try:
-            model = build_for(problem, self.sites, stop)
-            if self.extra:
-                self.extra.add_to(model)
-            equals = equal_demands(model, stop)
-            for cost in as_few([tier.terms(model) for tier in self.tiers]):
-                model.hint(
-                    in_order(equals, self.hint if answer is None else answer)
-                )
-                outcome = minimise(
-                    model.cp, cost, self.options, stop, presolve=False
-                )
-                values = outcome.values
-                if values is None:
-                    break
-                answer = _placements(model, values)
-                fix_cost(
-                    model.cp,
-                    cost,
-                    sum(
-                        factor * values[variable.index]
-                        for variable, factor in cost
-                    ),
-                    "tiers",
-                )
-        except Stopped:
+        if not self._ask_for_better(model):
             return None
-        return None if answer is None else tuple(self.excerpt.outward(answer))
+        equals = equal_demands(model, stop)
+        answer: Sequence[Placement] | None = None
+        for cost in as_few([tier.terms(model) for tier in self.tiers]):
+            model.hint(
+                in_order(equals, self.hint if answer is None else answer)
+            )
+            outcome = minimise(
+                model.cp,
+                cost,
+                self.options,
+                stop,
+                presolve=False,
+                hint_is_answer=answer is not None,
+            )
+            values = outcome.values
+            if values is None:
+                break
+            answer = _placements(model, values)
+            reached = sum(
+                factor * values[variable.index] for variable, factor in cost
+            )
+            fix_cost(model.cp, cost, reached, "tiers")
+        return answer
+
+    def _ask_for_better(self, model: Model) -> bool:
+        """Rule out all that is no better than the hint, and return whether anything else can be.
+
+        Most often there is nothing better. That is proven several times as fast as that the hint is one of the best in
+        all tiers: most often a linear program says that there is no room for one demand more.
+        """
+        subset = DemandSubset(model.problem, list(model.sites), model.sites)
+        aims = self.tiers[: self.aim]
+        row, limit = row_of_better(
+            [tier.terms(model) for tier in aims],
+            [tier.cost(subset, self.hint) for tier in aims],
+        )
+        if limit < 0:
+            return False
+        fix_cost(model.cp, row, limit, "tiers")
+        return True
 
 
 def _placements(model: Model, values: Sequence[int]) -> Sequence[Placement]:
     return model.placements(lambda variable: values[variable.index])
-
-
-def as_task(  # noqa: PLR0913 - what to solve, and how
-    area: Neighbourhood,
-    tiers: Sequence[Objective],
-    extra: ExtraRules | None,
-    options: Options,
-    effort: float,
-    stop: Stop,
-) -> NeighbourhoodTask | None:
-    """A neighbourhood as a part for the solver; None if nobody in it has anywhere to go.
-
-    Raises
-    ------
-    AllocationError
-        A selector failed on a device, and ``strict_cel`` is set.
-    Stopped
-        It is time to stop.
-    """
-    candidates = survey(
-        area.excerpt.problem, strict_cel=options.strict_cel, stop=stop
-    )
-    if not candidates.sites:
-        return None
-    excerpt, inside = Excerpts(area.excerpt.problem).of_sites(candidates.sites)
-    end = inf if stop.seconds() == inf else time.time() + stop.seconds()
-    return NeighbourhoodTask(
-        excerpt,
-        inside,
-        excerpt.inward(area.hint),
-        tiers,
-        extra,
-        options,
-        effort,
-        end,
-        candidates.failures,
-    )

@@ -28,6 +28,7 @@ __all__ = [
     "as_one",
     "minimise",
     "most_of",
+    "row_of_better",
     "solve_linear",
 ]
 
@@ -51,12 +52,17 @@ Watch = Callable[[int, int], None]
 class SolverOutcome:
     """The outcome of a run: the values of all variables in the best answer, if any, and a lower bound of the cost.
 
-    ``proven``: whether no answer costs less.
+    ``proven``: whether no answer costs less; without values, that there is none.
     """
 
     values: Sequence[int] | None
     bound: int
     proven: bool = False
+
+    @property
+    def is_impossible(self) -> bool:
+        """Whether it is proven that there is no answer."""
+        return self.proven and self.values is None
 
 
 def minimise(  # noqa: PLR0913 - what to solve, how, and for how long
@@ -67,6 +73,7 @@ def minimise(  # noqa: PLR0913 - what to solve, how, and for how long
     watch: Watch | None = None,
     *,
     presolve: bool = True,
+    hint_is_answer: bool = True,
 ) -> SolverOutcome:
     """Minimise the cost, starting from the model's hint. The objective stays in the model.
 
@@ -74,13 +81,15 @@ def minimise(  # noqa: PLR0913 - what to solve, how, and for how long
     ----------
     presolve
         Whether the solver simplifies the model first, which pays for large ones.
+    hint_is_answer
+        Whether the hint keeps all rules of the model; if not, there may be no answer.
     stop
         When to stop, with what there is by then; nothing if it is reached already.
 
     Raises
     ------
     ModelError
-        The cost or the model does not fit the solver's int64.
+        The cost or the model does not fit the solver's int64, or there is no answer although the hint is one.
     """
     unit = gcd(*(coefficient for _, coefficient in terms)) or 1
     if most_of(terms) // unit > _EXACT_FLOAT:
@@ -100,6 +109,10 @@ def minimise(  # noqa: PLR0913 - what to solve, how, and for how long
         second = _run(cp, in_turn, stop, unit, watch)
         if second.values is not None or second.proven:
             outcome = second
+    if hint_is_answer and outcome.is_impossible:
+        raise ModelError(
+            "no answer is as good as the one to start from: the hint breaks a rule"
+        )
     return outcome
 
 
@@ -131,18 +144,55 @@ def as_few(tiers: Sequence[Sequence[Term]]) -> list[Sequence[Term]]:
     first, *later_tiers = tiers
     costs = [first]
     for tier in later_tiers:
-        # What all coefficients have in common does not matter to a tier: amounts in nanos become small.
-        unit = gcd(*(cost for _, cost in tier)) or 1
-        small = [(variable, cost // unit) for variable, cost in tier]
-        factor = 1 + most_of(small)
-        # One unit of the earlier tier outweighs all of this one.
-        scaled = [(variable, cost * factor) for variable, cost in costs[-1]]
-        combined = [*scaled, *small]
+        small, _ = _in_units(tier)
+        combined = _combined(costs[-1], small)
         if most_of(combined) > _EXACT_FLOAT:
             costs.append(small)
         else:
             costs[-1] = combined
     return costs
+
+
+def row_of_better(
+    tiers: Sequence[Sequence[Term]], costs: Sequence[int]
+) -> tuple[Sequence[Term], int]:
+    """A row ``sum(coefficient * variable) <= limit`` for answers that cost less in the first tier that differs.
+
+    Where numbers do not allow all tiers in one row, the row also lets those in that cost as much in those that are.
+
+    Parameters
+    ----------
+    tiers
+        Most important first.
+    costs
+        Of the answer that others have to be better than, by tier.
+
+    Returns
+    -------
+    The row, and its limit; below 0 if there is nothing better.
+    """
+    row: Sequence[Term] = ()
+    limit = 0
+    for tier, cost in zip(tiers, costs, strict=True):
+        small, unit = _in_units(tier)
+        longer = _combined(row, small)
+        if most_of(longer) > _EXACT_FLOAT:
+            return row, limit
+        row, limit = longer, limit * (1 + most_of(small)) + cost // unit
+    return row, limit - 1
+
+
+def _in_units(tier: Sequence[Term]) -> tuple[list[Term], int]:
+    """A tier in the unit that all coefficients have in common, and the unit: amounts in nanos become small."""
+    unit = gcd(*(cost for _, cost in tier)) or 1
+    return [(variable, cost // unit) for variable, cost in tier], unit
+
+
+def _combined(upper: Sequence[Term], lower: Sequence[Term]) -> list[Term]:
+    """Two tiers as one: one unit of the upper tier outweighs all of the lower."""
+    factor = 1 + most_of(lower)
+    scaled = [(variable, cost * factor) for variable, cost in upper]
+    return [*scaled, *lower]
 
 
 def most_of(terms: Sequence[Term]) -> int:
@@ -245,9 +295,7 @@ class _SolverRun:
                 f"the solver rejects the model: {self.cp.validate()}"
             )
         if response.status == cp_model.INFEASIBLE:
-            raise ModelError(
-                "no answer is as good as the one to start from: the hint breaks a rule"
-            )
+            return SolverOutcome(None, 0, proven=True)
         bound = _lower_bound(response.best_objective_bound)
         if response.status == cp_model.UNKNOWN:
             return SolverOutcome(None, bound * self.unit)

@@ -26,7 +26,6 @@ from networkx.utils import UnionFind
 from dralloc.objects.choices import MAX_SEED, Backend, Options
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.problem import (
-    CounterIndex,
     Demand,
     NodeIndex,
     Problem,
@@ -36,19 +35,13 @@ from dralloc.problem import (
 from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.node_claims import resource_of
-from dralloc.problem.problem import (
-    Eligibility,
-    EligibilityTable,
-    Remembered,
-    Renumbered,
-)
 from dralloc.problem.solution import Appraisal, Placement, charged_grants
 from dralloc.problem.subproblem import cut, places
 from dralloc.solve.first_fit.batch import QuickRun, place_all
 from dralloc.solve.policies.table import PARTS, Sizes
 from dralloc.solve.recreate.answer import MovableUnit, movable_units
 from dralloc.solve.recreate.change import ChangeSearch
-from dralloc.solve.work import Excerpt, Parcel, run_all
+from dralloc.solve.work import Excerpt, PackedExcerpt, Parcel, run_all
 
 __all__ = ["Starts", "recreated", "starts"]
 
@@ -149,10 +142,6 @@ _LITTLE: Final = 150
 _CLOCK: Final = 16
 """After so many changes it is asked what time it is."""
 
-_WITHOUT_ANSWERS: Final = EligibilityTable({})
-"""Stands in for the eligibility of a part on its way, which is the whole problem's under other numbers."""
-
-
 def recreated(  # noqa: PLR0913 - what to search, how, and where first
     problem: Problem,
     placements: Sequence[Placement],
@@ -199,12 +188,8 @@ class _PartTask:
 
     Parameters
     ----------
-    excerpt
-        The part, without eligibility.
-    counters
-        The counters of the part.
-    eligibility
-        That of the whole problem.
+    part
+        The part.
     present
         Where the part's demands are now.
     seed, changes
@@ -215,9 +200,7 @@ class _PartTask:
         When to stop all the same.
     """
 
-    excerpt: Excerpt
-    counters: Sequence[CounterIndex]
-    eligibility: Parcel[Eligibility]
+    part: PackedExcerpt
     present: Sequence[Placement]
     seed: int
     changes: int
@@ -228,15 +211,13 @@ class _PartTask:
     def run(self) -> list[Placement]:
         """Search until all changes are tried, or the time is over, and return where the part's demands are then."""
         end = time.perf_counter() + self.seconds
-        excerpt = self.excerpt
-        answers = Renumbered(
-            self.eligibility.content,
-            excerpt.devices or (),
-            places(self.counters),
+        excerpt = self.part.excerpt
+        search = ChangeSearch(
+            self.part.unpacked(),
+            excerpt.inward(self.present),
+            self.seed,
+            self.appraisal,
         )
-        problem = replace(excerpt.problem, eligibility=Remembered(answers))
-        present = excerpt.inward(self.present)
-        search = ChangeSearch(problem, present, self.seed, self.appraisal)
         for number in range(self.changes):
             if number % _CLOCK == 0 and time.perf_counter() >= end:
                 break
@@ -395,11 +376,10 @@ class _Rounds:
             [self._problem.demands[demand] for demand in members], places(nodes)
         )
         part = cut(self._problem, nodes, demands=demands, ledger=ledger)
-        bare = replace(part.problem, eligibility=_WITHOUT_ANSWERS, budgets=())
+        problem = replace(part.problem, budgets=())
+        excerpt = Excerpt(problem, members, part.nodes, part.devices)
         return _PartTask(
-            Excerpt(bare, members, part.nodes, part.devices),
-            part.counters,
-            self._eligibility,
+            PackedExcerpt.of(excerpt, part.counters, self._eligibility),
             [homes[demand] for demand in members if demand in homes],
             int(self._random.integers(MAX_SEED)),
             self._changes * len(nodes),

@@ -359,8 +359,10 @@ def test_bounds_that_are_proven_meanwhile_count_afterwards() -> None:
 
 def test_a_failure_while_climbing_is_not_lost() -> None:
     class Failing(SearchedComponent):
-        def more_bounds(self, stop: Stop) -> Iterator[Bound]:
-            del stop
+        def more_bounds(
+            self, stop: Stop, least_gain: float = 0.0
+        ) -> Iterator[Bound]:
+            del stop, least_gain
             raise ModelError("amounts are too large")
 
     problem = rack_with_a_waiting_gang()

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import cached_property
 from heapq import heapify, heappop, heappush
 from itertools import chain, islice, product
-from math import gcd, isfinite, log2
+from math import gcd, inf, isfinite, log2
 from operator import mul
 from threading import Thread
 from typing import Final, NamedTuple, TypeVar
@@ -496,8 +496,11 @@ _MOST_LOTS: Final = 8
 _PUT_TOGETHER: Final = "with nodes put together that are alike"
 _IN_FRACTIONS: Final = "with fractions of demands"
 _AS_BEFORE: Final = "with the prices of an earlier answer"
-_GROWTH: Final = 2
-"""A rung takes at least so many times as long as the one before it: the third twice to three times, later ones more."""
+_GROWTH: Final = 4
+"""A rung takes about so many times as long as the one before it."""
+
+_RUNGS_TO_JUDGE_BY: Final = 3
+"""The gains of the first rung, which is none of a linear program, say nothing."""
 
 _MOST_GUESSES: Final = 3
 """So many guesses for each level are worth remembering, the last ones."""
@@ -627,6 +630,8 @@ class RelaxationLadder:
         self._rungs = deque(_rungs(len(problem.nodes)))
         self._best: tuple[int, ...] | None = None
         self._needed = 0.0
+        # By how much each rung made the limits smaller, as a part of all demands, added up over levels.
+        self._gains: list[float] = []
         self.levels = levels_of(demand.weight for demand in problem.demands)
         self.limits = [level.total for level in self.levels]
         self.proven: list[list[_Proven]] = [[] for _ in self.levels]
@@ -645,19 +650,25 @@ class RelaxationLadder:
         if "market" in vars(self):
             self.market.stop = stop
 
-    def bounds(self) -> Iterator[Bound]:
+    def bounds(self, least_gain: float = 0.0) -> Iterator[Bound]:
         """Climb from where it was left, and give out each bound that is better than those before it.
 
         A rung that there was no time for is climbed the next time.
+
+        Parameters
+        ----------
+        least_gain
+            Rungs that are likely to bring less are not climbed, as a part of all demands.
         """
         with suppress(Stopped):
-            while self._rungs:
+            while self._rungs and self._likely_gain >= least_gain:
                 rung = self._rungs[0]
                 self._prepare(rung)
                 before = self.stop.seconds()
                 if self._needed > before:
                     # The rung would not be reached in time.
                     break
+                parts_before = self._placed_parts()
                 for limits in self._climb(rung):
                     costs = tuple(
                         costs_of(self.problem, self.tiers, self.levels, limits)
@@ -666,10 +677,25 @@ class RelaxationLadder:
                         self._best = costs
                         yield self._bound(costs, rung.why)
                 self._rungs.popleft()
+                self._gains.append(parts_before - self._placed_parts())
                 taken = (
                     before - self.stop.seconds() if isfinite(before) else 0.0
                 )
                 self._needed = _GROWTH * taken
+
+    def _placed_parts(self) -> float:
+        """What part of each level is placed at most, added up."""
+        return sum(
+            limit / level.total
+            for limit, level in zip(self.limits, self.levels, strict=True)
+        )
+
+    @property
+    def _likely_gain(self) -> float:
+        """What the next rung is likely to bring: as much less than the last one as that beside the one before it."""
+        if len(self._gains) < _RUNGS_TO_JUDGE_BY or not self._gains[-2]:
+            return inf
+        return self._gains[-1] ** 2 / self._gains[-2]
 
     def _prepare(self, rung: _Rung) -> None:
         """Read what nodes offer, and import the solver, so that the first rungs do not seem to take long."""
