@@ -1,11 +1,22 @@
 from __future__ import annotations
 
+from collections.abc import Hashable
+from dataclasses import replace
+
 import pytest
 
 from dralloc.objects.errors import FatalError, ModelError
-from dralloc.problem import DemandIndex, NodeIndex, SlotIndex, Usage
+from dralloc.problem import (
+    DemandIndex,
+    DeviceIndex,
+    NodeIndex,
+    SlotIndex,
+    Usage,
+)
+from dralloc.problem.problem import Overlay
 from dralloc.problem.solution import Placement, Solution
 from dralloc.solve.optimum import Options, solve
+from dralloc.solve.optimum.candidates import survey
 from solve.optimum.problem_builder import (
     AlternativeSpec,
     ProblemBuilder,
@@ -70,3 +81,25 @@ def test_a_hint_for_what_cannot_be_placed_is_an_error() -> None:
             builder.problem(),
             hint=Solution((Placement(DemandIndex(0), NodeIndex(0), ((),)),)),
         )
+
+
+class Kinds(Overlay):
+    """Devices of two kinds in turn, and a third one."""
+
+    def device_key(self, device: DeviceIndex) -> Hashable:
+        return "other" if device == 2 else device % 3
+
+
+def test_candidates_are_in_search_order_whatever_their_kinds() -> None:
+    """Devices of a kind are asked about together: of those that differ, the first ones are still the first."""
+    builder = ProblemBuilder()
+    for _ in range(5):
+        builder.device()
+    builder.pod(builder.claim(AlternativeSpec(only={0, 1, 3, 4})))
+    problem = builder.problem()
+    eligibility = Kinds(problem.eligibility)
+    problem = replace(problem, eligibility=eligibility)
+    [[site]] = survey(problem).sites.values()
+    [[choice]] = site.requests
+    devices = [candidate.device for candidate in choice.candidates]
+    assert devices == [0, 1, 3, 4]

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from ortools.sat.python import cp_model
 
 from dralloc.objects.errors import ModelError
 from dralloc.solve.optimum import Options, build, solve
 from dralloc.solve.optimum.rows import fix_cost, reduced
+from dralloc.solve.optimum.search import row_of_better
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 
 
@@ -97,3 +102,40 @@ def test_weights_beyond_what_one_sum_can_tell_apart_are_tiers_of_it() -> None:
     solution = solve(builder.problem(), Options(per_device=True))
     assert [placement.demand for placement in solution.placements] == [0]
     assert solution.tiers[0].value == solution.tiers[0].bound == 2**53 + 1
+
+
+COSTS = st.lists(st.integers(0, 6), min_size=3, max_size=3)
+
+
+@given(st.lists(COSTS, min_size=1, max_size=3), st.tuples(*[st.booleans()] * 3))
+def test_a_row_of_better_answers_lets_these_in_and_no_others(
+    tiers: list[list[int]], known: tuple[bool, ...]
+) -> None:
+    variables = literals(3)
+
+    def costs(answer: tuple[bool, ...]) -> list[int]:
+        return [
+            sum(
+                cost
+                for cost, chosen in zip(tier, answer, strict=True)
+                if chosen
+            )
+            for tier in tiers
+        ]
+
+    row, limit = row_of_better(
+        [list(zip(variables, tier, strict=True)) for tier in tiers],
+        costs(known),
+    )
+    for answer in product((False, True), repeat=3):
+        value = sum(
+            coefficient * answer[variable.index]
+            for variable, coefficient in row
+        )
+        assert (value <= limit) == (costs(answer) < costs(known))
+
+
+def test_a_row_of_better_answers_has_as_many_tiers_as_numbers_allow() -> None:
+    [x] = literals(1)
+    row, limit = row_of_better([[(x, 1)], [(x, 1), (x, 2**60)]], [1, 0])
+    assert (row, limit) == ([(x, 1)], 1)

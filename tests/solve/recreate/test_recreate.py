@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import inf
 from random import Random
@@ -16,7 +16,7 @@ from any_problem import weighted
 from dralloc.check.problem import violations
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Options
-from dralloc.problem import DemandIndex, Problem, indices
+from dralloc.problem import DemandIndex, NodeIndex, Problem, indices
 from dralloc.problem.solution import Appraisal, Placement, Solution
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
@@ -191,6 +191,36 @@ def test_without_a_limit_all_orders_are_tried(
     )
     answers = Starts(problem, Options(steps=0))((), None, lambda: inf)
     assert list(answers) == in_two_orders
+
+
+@pytest.mark.parametrize(("small", "starts_from"), [(99, 0), (101, 1)])
+def test_one_of_a_high_priority_counts_no_more_than_a_hundred_below(
+    monkeypatch: pytest.MonkeyPatch, small: int, starts_from: int
+) -> None:
+    """Room for it is soon made; what the final answer is worth is another matter."""
+    builder = ProblemBuilder()
+    builder.pod(weight=1_000_000)
+    for _ in range(small):
+        builder.pod()
+    problem = builder.problem()
+    high, *low = (
+        Placement(demand, NodeIndex(0), ())
+        for demand in indices(problem.demands)
+    )
+    answers = [(high,), tuple(low)]
+    began: list[Sequence[Placement]] = []
+
+    def noted(
+        _: Problem, placements: Sequence[Placement], *__: object
+    ) -> Iterator[Sequence[Placement]]:
+        began.append(placements)
+        return iter(())
+
+    search = "dralloc.solve.recreate.search"
+    monkeypatch.setattr(f"{search}.starts", lambda *_: iter(answers))
+    monkeypatch.setattr(f"{search}.recreated", noted)
+    list(Starts(problem, Options())((), None, lambda: inf))
+    assert began == [answers[starts_from]]
 
 
 def test_equal_seeds_and_steps_give_equal_answers_with_any_number_of_jobs() -> (

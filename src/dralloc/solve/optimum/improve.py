@@ -88,6 +88,9 @@ _TOLERANCE: Final = 0.1
 _GANG_EFFORT: Final = 4.0
 """To make room for a gang takes so many times the work of the solver."""
 
+_ONE_MORE: Final = APPRAISAL_UNIT - APPRAISAL_UNIT // 1000
+"""What the smallest gain is worth, a little less for what was rounded."""
+
 _LITTLE_WEIGHT: Final = 0.05
 """Nobody is drawn with less than this part of the average weight."""
 
@@ -163,6 +166,8 @@ class NeighbourhoodSelection:
         Larger blocks are never freed.
     appraisal
         What demands and nodes are worth; None if that is not known.
+    counts_weight_alone
+        Whether nothing but more weight is a gain.
     """
 
     def __init__(  # noqa: PLR0913 - the answer, what may change, and how to choose
@@ -173,6 +178,8 @@ class NeighbourhoodSelection:
         seed: int,
         largest_block: int,
         appraisal: Appraisal | None = None,
+        *,
+        counts_weight_alone: bool = False,
     ) -> None:
         self.incumbent = incumbent
         self.bonds = bonds
@@ -180,6 +187,7 @@ class NeighbourhoodSelection:
         self.capabilities = NodeCapabilities(self.problem)
         self.random = np.random.default_rng(seed)
         self._appraisal = appraisal
+        self._counts_weight_alone = counts_weight_alone
         self._largest_block = largest_block
         self._blocks = [
             block
@@ -284,7 +292,7 @@ class NeighbourhoodSelection:
         for block in self._some_waiting(nodes, busy, waiting_limit):
             blocks[block] = None
             reserved |= self._of_block(block)
-        if not blocks:
+        if not blocks or not self.may_gain(nodes, blocks):
             return None
         work = self._number_of_demands(blocks) * len(nodes) * effort
         return Proposal(
@@ -295,6 +303,39 @@ class NeighbourhoodSelection:
             work,
             effort,
         )
+
+    def may_gain(
+        self, nodes: Iterable[NodeIndex], blocks: Iterable[int]
+    ) -> bool:
+        """Whether the bound leaves room for one demand more, if these blocks are placed anew on these nodes.
+
+        At the prices of the relaxation, all that is placed there is worth no more than what the nodes are worth beyond
+        what those pay that stay, and what the demands are worth beyond what they pay. So it is worth more than now by
+        no more than what is not paid for, what those have to gain that wait, and what those lose now that stand there.
+        """
+        appraisal, placements = self._appraisal, self.incumbent.placements
+        if appraisal is None or not self._counts_weight_alone:
+            return True
+        demands = [
+            demand for block in blocks for demand in self.bonds.blocks[block]
+        ]
+        homes = [
+            placements[demand].node
+            for demand in demands
+            if demand in placements
+        ]
+        touched = {*nodes, *homes}
+        if any(self._shared_pools[node] for node in touched):
+            # What several nodes share is not counted to any of them.
+            return True
+        room = sum(
+            appraisal.unpaid(node, self.incumbent.on_node(node))
+            for node in touched
+        )
+        for demand in demands:
+            profit = appraisal.profits.get(demand, 0)
+            room += max(0, -profit if demand in placements else profit)
+        return room >= _ONE_MORE
 
     def _some_approach(self) -> _Approach:
         """Draw an approach, in proportion to what it gained for its work so far."""
@@ -537,7 +578,7 @@ class _Reach(NamedTuple):
     effort: float
 
 
-_REACHES: Final = (_Reach(24, 0.2), _Reach(40, 0.4))
+_REACHES: Final = (_Reach(24, 0.1), _Reach(40, 0.2))
 """Small neighbourhoods as long as they help: they are decided in a third of the time. Then large ones."""
 
 _FEWEST_SIDE_BY_SIDE: Final = 8
@@ -546,6 +587,9 @@ _NODES_FOR_A_NEIGHBOURHOOD: Final = 12
 """Neighbourhoods that have nothing in common are solved at a time: one for every twelve nodes, within these limits, by
 however many processes. So the answer after a number of steps does not depend on how many processes there are. With more
 neighbourhoods, processes wait less for the last one; but each is solved without what the others bring."""
+
+_DRAWS: Final = 3
+"""So many are drawn at most for each neighbourhood that is solved: many have nothing to gain, or meet others."""
 
 _PATIENCE: Final = 3
 """So often all could have had a turn in large neighbourhoods without any gain before the search gives up."""
@@ -608,6 +652,9 @@ class NeighbourhoodSearch:
             options.seed,
             _REACHES[-1].size,
             appraisal,
+            counts_weight_alone=all(
+                tier.weights is not None for tier in tiers[: self.aim]
+            ),
         )
         self._eligibility = Parcel(self.problem.eligibility)
         self.steps = 0
@@ -653,11 +700,12 @@ class NeighbourhoodSearch:
                 proposal_limit, self.options.steps - self.steps
             )
         proposals: list[Proposal] = []
-        while len(proposals) < proposal_limit:
-            proposal = self.selection.propose(proposals, reach.size)
-            if proposal is None:
+        for _ in range(_DRAWS * proposal_limit):
+            if len(proposals) == proposal_limit:
                 break
-            proposals.append(proposal)
+            proposal = self.selection.propose(proposals, reach.size)
+            if proposal is not None:
+                proposals.append(proposal)
         return proposals
 
     def _round(

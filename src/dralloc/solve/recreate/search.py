@@ -18,6 +18,7 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -458,6 +459,13 @@ _ORDERS: Final = 0.05
 """The part of the time in which other orders are tried; one that is begun is tried to its end."""
 
 
+_MOST_FOR_ONE: Final = 100
+"""Nobody stands in the way of more than so many."""
+
+_LEAST_VALUE: Final = 2**20
+"""What a demand of the smallest weight counts, so that parts of it can be told."""
+
+
 class Starts:
     """Makes answers to start from; see the module.
 
@@ -503,7 +511,7 @@ class Starts:
         orders = starts(self._problem, appraisal)
         for placements in () if self._around else orders:
             yield placements
-            best = max(best, placements, key=self._worth)
+            best = max(best, placements, key=self._promise)
             if seconds() < later:
                 break
         yield from recreated(
@@ -515,8 +523,27 @@ class Starts:
             self._around,
         )
 
-    def _worth(self, placements: Sequence[Placement]) -> int:
+    def _promise(self, placements: Sequence[Placement]) -> int:
+        """Return how good an answer is to start from."""
+        demands = self._problem.demands
         return sum(
-            self._problem.demands[placement.demand].weight
+            self._values[demands[placement.demand].weight]
             for placement in placements
         )
+
+    @cached_property
+    def _values(self) -> Mapping[int, int]:
+        """By weight, what such a demand counts beside others in an answer to start from.
+
+        As its weight says, but for no more than `_MOST_FOR_ONE` of the next smaller weight. Small changes soon make
+        room for the few that are worth more than all below them; hundreds that are missing below take them long.
+        """
+        weights = {demand.weight for demand in self._problem.demands}
+        values = {0: 0}
+        before, value = 0, _LEAST_VALUE
+        for weight in sorted(weights - {0}):
+            if before:
+                value = value * min(weight, _MOST_FOR_ONE * before) // before
+            values[weight] = value
+            before = weight
+        return values

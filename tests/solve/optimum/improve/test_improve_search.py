@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from math import inf
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -31,7 +33,12 @@ from dralloc.solve.optimum.improve import (
     SearchedComponent,
     climbing_on,
 )
-from dralloc.solve.optimum.neighbourhood import Bonds, Incumbent
+from dralloc.solve.optimum.neighbourhood import (
+    Bonds,
+    Incumbent,
+    NeighbourhoodTask,
+    neighbourhood,
+)
 from dralloc.solve.optimum.objective import (
     DemandSubset,
     Objective,
@@ -40,8 +47,9 @@ from dralloc.solve.optimum.objective import (
     placed_weight,
     within_caps,
 )
-from dralloc.solve.optimum.relax import Bound
+from dralloc.solve.optimum.relax import Bound, RelaxationLadder
 from dralloc.solve.optimum.stopping import Stop
+from dralloc.solve.work import Parcel
 from examples import examples
 from mixed_strategies import mixed_clusters
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
@@ -53,6 +61,9 @@ THOROUGH = settings(
 )
 
 GOALS = st.sampled_from(Goal)
+
+PART = 0.4
+"""Of nodes and demands, so many are free at random."""
 
 
 def tiers_of(problem: Problem, goal: Goal) -> tuple[Objective, ...]:
@@ -299,6 +310,48 @@ def test_neighbourhoods_far_from_the_bound_are_where_nodes_are_not_paid_for() ->
     proposals = ten_proposals(selection, "far from the bound")
     assert proposals
     assert all(proposal.nodes[0] == 3 for proposal in proposals)
+
+
+@settings(THOROUGH, max_examples=examples(200))
+@given(weighted(), st.randoms(use_true_random=False))
+def test_where_the_bound_leaves_no_room_nothing_is_gained(
+    problem: Problem, random: Random
+) -> None:
+    """Neighbourhoods that are not tried for that are solved here, exactly."""
+    tiers = placed_weight(problem)
+    ladder = RelaxationLadder(problem, tiers, Stop())
+    list(ladder.bounds())
+    start = []
+    if random.random() < PART:
+        start = within_caps(problem, first_fit(problem).placements)
+    incumbent, bonds = Incumbent(problem, start), Bonds(problem)
+    selection = NeighbourhoodSelection(
+        incumbent,
+        bonds,
+        indices(problem.demands),
+        seed=0,
+        largest_block=40,
+        appraisal=ladder.appraisal(),
+        counts_weight_alone=True,
+    )
+    nodes = [node for node in problem.all_nodes if random.random() < PART]
+    blocks = [
+        block for block in indices(bonds.blocks) if random.random() < PART
+    ]
+    if selection.may_gain(nodes, blocks):
+        return
+    area = neighbourhood(incumbent, bonds, blocks, nodes)
+    task = NeighbourhoodTask(
+        area.packed(Parcel(problem.eligibility)),
+        area.hint,
+        tiers,
+        aim=len(tiers),
+        extra=None,
+        options=Options(),
+        effort=inf,
+        end=inf,
+    )
+    assert task.run().placements is None
 
 
 def test_a_search_makes_room_for_a_gang() -> None:

@@ -148,3 +148,18 @@ def test_nowhere_to_place_anything() -> None:
     builder = ProblemBuilder(nodes=0)
     builder.pod(builder.claim(AlternativeSpec()))
     assert bounds(builder.problem()) == [(1, 0)]
+
+
+def test_rungs_that_are_not_likely_to_bring_much_are_left_for_later() -> None:
+    """Of equal nodes more regions prove no more."""
+    builder = ProblemBuilder(nodes=70)
+    for node in range(70):
+        builder.device(node)
+    for _ in range(100):
+        builder.pod(builder.claim(AlternativeSpec()))
+    problem = builder.problem()
+    ladder = RelaxationLadder(problem, placed_weight(problem), Stop())
+    assert [bound.costs for bound in ladder.bounds(0.1)] == [(0,), (30,)]
+    assert not ladder.is_at_the_top
+    assert list(ladder.bounds()) == []
+    assert ladder.is_at_the_top

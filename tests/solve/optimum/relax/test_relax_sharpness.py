@@ -93,7 +93,12 @@ def test_demands_are_as_large_as_what_they_take_of_what_is_scarce() -> None:
     assert 0 < 6 * small == 4 * middle == 3 * large
     # The node is worth its memory, 6. A pod is worth 2 ** 20, and the rest of that is its profit.
     assert appraisal.nodes[0] == 3 * small
-    assert appraisal.profits == {0: 2**20 - small, 1: 2**20 - middle, 2: 0}
+    # The last one would pay as much as it is worth, rounded.
+    assert appraisal.profits == {
+        0: 2**20 - small,
+        1: 2**20 - middle,
+        2: 2**20 - large,
+    }
 
 
 def test_each_level_is_worth_more_than_all_below() -> None:

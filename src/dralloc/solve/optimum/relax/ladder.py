@@ -693,9 +693,10 @@ class RelaxationLadder:
     @property
     def _likely_gain(self) -> float:
         """What the next rung is likely to bring: as much less than the last one as that beside the one before it."""
-        if len(self._gains) < _RUNGS_TO_JUDGE_BY or not self._gains[-2]:
+        if len(self._gains) < _RUNGS_TO_JUDGE_BY:
             return inf
-        return self._gains[-1] ** 2 / self._gains[-2]
+        *_, before, last = self._gains
+        return last * last / before if before else last
 
     def _prepare(self, rung: _Rung) -> None:
         """Read what nodes offer, and import the solver, so that the first rungs do not seem to take long."""
@@ -781,9 +782,7 @@ class RelaxationLadder:
                 sizes[member], profits[member] = 0, 0
                 if price is not None:
                     sizes[member] = price * APPRAISAL_UNIT // unit
-                    profits[member] = (
-                        max(0, worth - price) * APPRAISAL_UNIT // unit
-                    )
+                    profits[member] = (worth - price) * APPRAISAL_UNIT // unit
         values = self.market.node_values(self._prices)
         return Appraisal(
             sizes,
