@@ -143,6 +143,7 @@ _LITTLE: Final = 150
 _CLOCK: Final = 16
 """After so many changes it is asked what time it is."""
 
+
 def recreated(  # noqa: PLR0913 - what to search, how, and where first
     problem: Problem,
     placements: Sequence[Placement],

@@ -477,6 +477,9 @@ N = TypeVar("N", int, float)
 _RATIO: Final = 100
 """What a demand counts beside one of the next level: nobody stands in the way of so many."""
 
+_LOWER_RATIOS: Final = (10.0, 3.0)
+"""What it may also count; it takes no other linear program to prove what follows from that."""
+
 _HIGHEST: Final = _RATIO**3
 _LARGEST: Final = 2**52
 """Weights are multiplied by a power of two up to this size, so that prices can be whole numbers."""
@@ -799,6 +802,8 @@ class RelaxationLadder:
         for number in range(len(self.levels)):
             guess = self._guess(number, guide)
             if guess is not None:
+                for exchange in _with_lower_factors(guess):
+                    self._prove(number, exchange)
                 self._prove(number, guess)
             yield self.limits
 
@@ -853,6 +858,19 @@ class RelaxationLadder:
             before = self.limits[:place]
             limits = [proven.limit(before) for proven in self.proven[place]]
             self.limits[place] = min([level.total, *limits])
+
+
+def _with_lower_factors(guess: _Guess) -> Iterator[_Guess]:
+    """Give out the same prices, with levels above that count less.
+
+    Where an answer does not reach the limit of a level above, each demand that it lacks leaves as much room to the
+    level as that one counts. Mostly it takes far less than what surely nobody does.
+    """
+    number = len(guess.factors) - 1
+    for ratio in _LOWER_RATIOS:
+        if number and guess.factors[number - 1] > ratio:
+            above = [ratio ** (number - place) for place in range(number)]
+            yield _Guess([*above, 1.0], guess.rows)
 
 
 def _weighted(factors: Sequence[N], counts: Sequence[Sequence[int]]) -> list[N]:
