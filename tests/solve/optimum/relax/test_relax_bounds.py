@@ -163,3 +163,17 @@ def test_rungs_that_are_not_likely_to_bring_much_are_left_for_later() -> None:
     assert not ladder.is_at_the_top
     assert list(ladder.bounds()) == []
     assert ladder.is_at_the_top
+
+
+def test_who_is_missing_above_leaves_room_for_few_below() -> None:
+    """Ten devices, of which five demands that are worth more take one each; an answer that lacks one of them."""
+    builder = ProblemBuilder()
+    for _ in range(10):
+        builder.device()
+    for weight in [1000] * 5 + [1] * 20:
+        builder.pod(builder.claim(AlternativeSpec()), weight=weight)
+    problem = builder.problem()
+    *_, bound = relaxed_bounds(problem, placed_weight(problem), Stop())
+    assert bound.most_of_optimum([5, 5]) == [5, 5]
+    # One that counts three, at a price of one, leaves no more than three to others.
+    assert bound.most_of_optimum([4, 6]) == [5, 8]
