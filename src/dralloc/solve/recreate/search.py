@@ -191,7 +191,7 @@ class _PartTask:
     Parameters
     ----------
     part
-        The part.
+        Some nodes with who stands there and who may come, as a problem of its own.
     present
         Where the part's demands are now.
     seed, changes
