@@ -57,6 +57,7 @@ from dralloc.solve.optimum.neighbourhood import (
 )
 from dralloc.solve.optimum.objective import DemandSubset, Objective
 from dralloc.solve.optimum.relax import Bound, RelaxationLadder
+from dralloc.solve.optimum.relax.prices import levels_of
 from dralloc.solve.optimum.search import Watch
 from dralloc.solve.optimum.stopping import Cancelled, Stop, Stopped
 from dralloc.solve.work import Parcel, run_all
@@ -174,7 +175,7 @@ class NeighbourhoodSelection:
         self,
         incumbent: Incumbent,
         bonds: Bonds,
-        demands: Iterable[DemandIndex],
+        demands: Sequence[DemandIndex],
         seed: int,
         largest_block: int,
         appraisal: Appraisal | None = None,
@@ -198,6 +199,10 @@ class NeighbourhoodSelection:
             and not self._is_hopeless(block)
         ]
         self._promises = {block: self._promise(block) for block in self._blocks}
+        levels = levels_of(
+            self.problem.demands[demand].weight for demand in demands
+        )
+        self._highest_of_last_level = levels[-1].highest if levels else 0
         self._nodes = self._serving_nodes()
         self._waiting: Sequence[int] = ()
         nodes_of_type = grouped(
@@ -312,6 +317,9 @@ class NeighbourhoodSelection:
         At the prices of the relaxation, all that is placed there is worth no more than what the nodes are worth beyond
         what those pay that stay, and what the demands are worth beyond what they pay. So it is worth more than now by
         no more than what is not paid for, what those have to gain that wait, and what those lose now that stand there.
+
+        A demand of a higher level is worth less there than all below that could make room for it: where one waits, the
+        neighbourhood is always tried. Where none does, a gain is one of the last level.
         """
         appraisal, placements = self._appraisal, self.incumbent.placements
         if appraisal is None or not self._counts_weight_alone:
@@ -327,6 +335,12 @@ class NeighbourhoodSelection:
         touched = {*nodes, *homes}
         if any(self._shared_pools[node] for node in touched):
             # What several nodes share is not counted to any of them.
+            return True
+        if any(
+            self.problem.demands[demand].weight > self._highest_of_last_level
+            for demand in demands
+            if demand not in placements
+        ):
             return True
         room = sum(
             appraisal.unpaid(node, self.incumbent.on_node(node))

@@ -22,7 +22,12 @@ from dralloc.objects.errors import ModelError
 from dralloc.objects.user_rules import Budget
 from dralloc.problem import DemandIndex, Problem, indices
 from dralloc.problem.inter_pod import OneDomain, Role
-from dralloc.problem.solution import Appraisal, Placement, Solution
+from dralloc.problem.solution import (
+    APPRAISAL_UNIT,
+    Appraisal,
+    Placement,
+    Solution,
+)
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.candidates import CandidateSite
@@ -352,6 +357,38 @@ def test_where_the_bound_leaves_no_room_nothing_is_gained(
         end=inf,
     )
     assert task.run().placements is None
+
+
+def test_room_for_one_that_is_worth_more_is_made_whatever_the_prices_say() -> (
+    None
+):
+    """Two demands stand where one waits that is worth forty: at these prices no more than two."""
+    builder = ProblemBuilder()
+    builder.device()
+    builder.device()
+    for _ in range(2):
+        builder.pod(builder.claim(AlternativeSpec()))
+    builder.pod(builder.claim(AlternativeSpec(2)), weight=40)
+    problem = builder.problem()
+    sizes = {
+        demand: APPRAISAL_UNIT * count
+        for demand, count in zip(
+            indices(problem.demands), (1, 1, 2), strict=True
+        )
+    }
+    nothing = dict.fromkeys(sizes, 0)
+    incumbent = Incumbent(problem, first_fit(problem).placements)
+    selection = NeighbourhoodSelection(
+        incumbent,
+        Bonds(problem),
+        indices(problem.demands),
+        seed=0,
+        largest_block=40,
+        appraisal=Appraisal(sizes, nothing, (2 * APPRAISAL_UNIT,)),
+        counts_weight_alone=True,
+    )
+    assert not selection.may_gain(problem.all_nodes, [0, 1])
+    assert selection.may_gain(problem.all_nodes, [0, 1, 2])
 
 
 def test_a_search_makes_room_for_a_gang() -> None:
