@@ -177,3 +177,25 @@ def test_who_is_missing_above_leaves_room_for_few_below() -> None:
     assert bound.most_of_optimum([5, 5]) == [5, 5]
     # One that counts three, at a price of one, leaves no more than three to others.
     assert bound.most_of_optimum([4, 6]) == [5, 8]
+
+
+@THOROUGH
+@given(
+    st.integers(1, 200),
+    st.integers(1, 4),
+    st.lists(st.integers(0, 40), min_size=1, max_size=3),
+)
+def test_a_device_is_worth_as_many_equal_demands_as_it_holds(
+    memory: int, taken: int, demands_of_weight: list[int]
+) -> None:
+    """A price that is cut off, as it seems too high for one row, would prove less."""
+    builder = ProblemBuilder()
+    builder.device(capacity={"memory": memory})
+    numbers = zip((1, 2, 1000), demands_of_weight, strict=False)
+    weights = [weight for weight, number in numbers for _ in range(number)]
+    for weight in weights:
+        claim = builder.claim(AlternativeSpec(capacity={"memory": taken}))
+        builder.pod(claim, weight=weight)
+    proven = [best for best, _ in bounds(builder.problem())]
+    missed = sorted(weights, reverse=True)[memory // taken :]
+    assert max(proven, default=0) == sum(missed)

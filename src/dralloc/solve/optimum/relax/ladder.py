@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import cached_property
 from heapq import heapify, heappop, heappush
 from itertools import chain, islice, product
-from math import gcd, inf, isfinite, log2
+from math import floor, gcd, inf, isfinite, log2
 from operator import mul
 from threading import Thread
 from typing import Final, NamedTuple, TypeVar
@@ -482,7 +482,8 @@ _LOWER_RATIOS: Final = (10.0, 3.0)
 
 _HIGHEST: Final = _RATIO**3
 _LARGEST: Final = 2**52
-"""Weights are multiplied by a power of two up to this size, so that prices can be whole numbers."""
+"""Weights are multiplied by a power of two up to this size, so that prices can be whole numbers, and by a smaller one
+where a row is worth many demands: a price that is cut off proves little."""
 
 
 class _Rung(NamedTuple):
@@ -845,7 +846,8 @@ class RelaxationLadder:
             factor * max(level_counts, default=0)
             for factor, level_counts in zip(factors, counts, strict=True)
         )
-        scale = 2.0 ** int(log2(_LARGEST / max(1.0, largest)))
+        affordable = self.market.most_affordable(guess.rows)
+        scale = _power_of_two(min(_LARGEST / max(1.0, largest), affordable))
         whole_factors = [round(factor * scale) for factor in factors]
         prices = self.market.affordable(guess.rows * scale)
         bound = self.market.bound(prices, _weighted(whole_factors, counts))
@@ -858,6 +860,11 @@ class RelaxationLadder:
             before = self.limits[:place]
             limits = [proven.limit(before) for proven in self.proven[place]]
             self.limits[place] = min([level.total, *limits])
+
+
+def _power_of_two(largest: float) -> float:
+    """Return the largest power of two up to a number, and no less than 1."""
+    return 2.0 ** floor(log2(max(1.0, largest)))
 
 
 def _with_lower_factors(guess: _Guess) -> Iterator[_Guess]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Iterable, Mapping, Sequence
-from math import gcd
+from functools import cached_property
+from math import gcd, inf
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -406,14 +407,21 @@ class Market:
 
     # Bounds.
 
+    @cached_property
+    def _dearest(self) -> Integers:
+        """By row, the highest price that can be multiplied with whatever there is."""
+        return _DEAREST // np.maximum(self.largest, self.limits)[:-1]
+
+    def most_affordable(self, prices: npt.NDArray[np.float64]) -> float:
+        """Return what all prices can be multiplied with, so that none has to be cut off; inf if all are 0."""
+        priced = prices > 0
+        return float((self._dearest[priced] / prices[priced]).min(initial=inf))
+
     def affordable(
         self, prices: Sequence[float] | npt.NDArray[np.float64]
     ) -> Integers:
         """The prices as integers that can be multiplied with whatever there is; the last one is for nothing."""
-        dearest = np.minimum(
-            _DEAREST // self.largest, _DEAREST // np.maximum(1, self.limits)
-        )
-        rounded = np.clip(np.rint(prices), 0, dearest[:-1]).astype(np.int64)
+        rounded = np.clip(np.rint(prices), 0, self._dearest).astype(np.int64)
         return np.append(rounded, 0)
 
     def bound(self, prices: Integers, weights: Sequence[int]) -> int:
