@@ -842,7 +842,7 @@ class NeighbourhoodSearch:
 # A component that is too large or too mixed for one model: searched first, and decided
 # by the exact model at last.
 
-_SMALL: Final = 50_000
+_SMALL: Final = 16_000
 """Up to so many candidates, the exact model may decide in no time."""
 
 _TINY: Final = 8_000

@@ -10,7 +10,11 @@ from typing import Final
 
 from dralloc.problem import NodeIndex, Problem
 from dralloc.problem.indices import DemandIndex, grouped, indices
-from dralloc.problem.solution import Appraisal, Placement
+from dralloc.problem.solution import (
+    APPRAISAL_UNIT,
+    Appraisal,
+    Placement,
+)
 from dralloc.solve.policies.table import PARTS, Sizes
 from dralloc.solve.recreate.answer import MovableUnit, WorkingAnswer
 from dralloc.solve.recreate.devices import Site
@@ -47,6 +51,12 @@ _SIZE_NOISE: Final = 0.6
 _LARGEST_LOSS: Final = 0.03
 """An answer worth as much is taken over if what is placed is not smaller than this part less: where large demands
 stand, small ones wait, which find room more easily. A little less is allowed, so that the search gets anywhere."""
+
+_GATHERING: Final = 10
+"""What is not paid for counts so much for being together on few nodes, beside how little it is: see `_use`."""
+
+_LARGEST_LOSS_OF_USE: Final = APPRAISAL_UNIT // 10
+"""An answer worth as much is taken over if it loses no more use than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,17 +171,24 @@ class ChangeSearch:
             self._waiting.add(unit)
         for unit in self._units(entered):
             self._waiting.discard(unit)
-        touched = {site.node for _, site in departures}
-        touched.update(self.answer.node_of(demand) for demand in entered)
-        self._learn_unpaid(touched)
+        self._learn_unpaid(self._touched(change))
+
+    def _touched(self, change: _Change) -> set[NodeIndex]:
+        """Return the nodes that a change has to do with."""
+        touched = {site.node for _, site in change.departures}
+        touched.update(self.answer.node_of(demand) for demand in change.entered)
+        return touched
 
     def _learn_unpaid(self, nodes: Iterable[NodeIndex]) -> None:
         """Work out what is not paid for on some nodes, if anything is known of that."""
         if self._appraisal is None:
             return
         for node in nodes:
-            occupants = (*self._staying[node], *self.answer.on_node(node))
-            self._unpaid[node] = self._appraisal.unpaid(node, occupants)
+            self._unpaid[node] = self._unpaid_now(self._appraisal, node)
+
+    def _unpaid_now(self, appraisal: Appraisal, node: NodeIndex) -> int:
+        occupants = (*self._staying[node], *self.answer.on_node(node))
+        return appraisal.unpaid(node, occupants)
 
     def _units(self, demands: Iterable[DemandIndex]) -> list[MovableUnit]:
         """Return the units of demands, each once."""
@@ -302,8 +319,15 @@ class ChangeSearch:
         worth, worth_before = self._worth(change.entered), self._worth(before)
         if worth != worth_before:
             return worth < worth_before
-        size, size_before = self._size(change.entered), self._size(before)
-        return size < (1 - _LARGEST_LOSS) * size_before
+        if self._appraisal is None:
+            size, size_before = self._size(change.entered), self._size(before)
+            return size < (1 - _LARGEST_LOSS) * size_before
+        gain = sum(
+            _use(self._unpaid_now(self._appraisal, node))
+            - _use(self._unpaid[node])
+            for node in self._touched(change)
+        )
+        return gain < -_LARGEST_LOSS_OF_USE
 
     def _size(self, demands: Iterable[DemandIndex]) -> int:
         return sum(self._sizes[demand] for demand in demands)
@@ -313,6 +337,16 @@ class ChangeSearch:
             self.answer.leave(demand)
         for demand, site in change.departures:
             self.answer.restore(demand, site)
+
+
+def _use(unpaid: int) -> int:
+    """Return how useful it is that so much of a node is not paid for.
+
+    Half of what a demand needs here, and half of it there, is of no use to anybody; together on one node they let a
+    demand in. So use grows with the square. A little that is not paid for is of less use than nothing: then demands as
+    large as possible are placed, and small ones wait, which find room more easily.
+    """
+    return _GATHERING * unpaid * unpaid // APPRAISAL_UNIT - unpaid
 
 
 _SHUFFLE: Final = 0.25

@@ -19,7 +19,7 @@ from collections.abc import (
 )
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from networkx.utils import UnionFind
@@ -119,11 +119,19 @@ def _amount(
 # ----------------------------------------------------------------------------
 # Many searches side by side, each on a part of the nodes; then on other parts.
 
-_CHANGES: Final = 40
-"""So many changes are tried for each node of a part, before nodes are parted anew."""
 
-_CHANGES_AROUND: Final = 10
-"""The same where only a few nodes were changed: whether it helped is known soon."""
+class _Effort(NamedTuple):
+    """How many changes are tried on a part of the nodes, before nodes are parted anew: by node, and at least."""
+
+    by_node: int
+    least: int
+
+
+_EVERYWHERE: Final = _Effort(by_node=40, least=2000)
+"""The least takes about a second."""
+
+_AROUND_CHANGED: Final = _Effort(by_node=10, least=0)
+"""Where only a few nodes were changed: whether it helped is known soon."""
 
 _FEW_NODES: Final = 50
 """Fewer nodes than this are never parted for the sake of those who work side by side."""
@@ -137,7 +145,7 @@ _SIDE_BY_SIDE: Final = 8
 _PATIENCE: Final = 1
 """After so many rounds in a row with little gain the search is over: models do better then."""
 
-_LITTLE: Final = 150
+_LITTLE: Final = 700
 """Less than one demand more for so many that are placed is little gain."""
 
 _CLOCK: Final = 16
@@ -244,7 +252,7 @@ class _Rounds:
         self._random = np.random.default_rng(options.seed)
         self._eligibility = Parcel(problem.eligibility)
         self._groups = _groups(problem, movable)
-        self._changes = _CHANGES
+        self._effort = _EVERYWHERE
 
     def improve(
         self,
@@ -268,7 +276,7 @@ class _Rounds:
             How many parts were searched, and the answer.
         """
         options = self._options
-        self._changes = _CHANGES if nodes is None else _CHANGES_AROUND
+        self._effort = _EVERYWHERE if nodes is None else _AROUND_CHANGED
         parts = self._parts(nodes)[:part_limit]
         waves = -(-len(parts) // max(1, options.jobs))
         tasks = self._tasks(placements, parts, seconds / waves)
@@ -384,7 +392,7 @@ class _Rounds:
             PackedExcerpt.of(excerpt, part.counters, self._eligibility),
             [homes[demand] for demand in members if demand in homes],
             int(self._random.integers(MAX_SEED)),
-            self._changes * len(nodes),
+            max(self._effort.least, self._effort.by_node * len(nodes)),
             seconds,
             appraisal and appraisal.of_part(members, part.nodes),
         )
