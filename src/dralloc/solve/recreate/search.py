@@ -19,6 +19,7 @@ from collections.abc import (
 )
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -64,15 +65,8 @@ def starts(
     Inside a priority, demands come first that pay less, if that is known; then those that ask for fewer devices, and of
     these, those that take less.
     """
-    if appraisal is not None:
-        order = sorted(
-            indices(problem.demands),
-            key=lambda demand: (
-                -problem.demands[demand].priority,
-                appraisal.sizes.get(demand, 0),
-            ),
-        )
-        yield place_all(QuickRun(problem), problem, order, {}).placements
+    for order in _orders_by_price(problem, appraisal):
+        yield _placed_in(problem, order)
     sizes = Sizes(problem)
     amounts_by_demand = [sizes.taken(demand) for demand in problem.demands]
     resources = sorted(
@@ -96,8 +90,37 @@ def starts(
                 _amount(sizes, amounts_by_demand[demand], resource),
             )
 
-        order = sorted(indices(problem.demands), key=key)
-        yield place_all(QuickRun(problem), problem, order, {}).placements
+        yield _placed_in(problem, sorted(indices(problem.demands), key=key))
+
+
+def _placed_in(
+    problem: Problem, order: Sequence[DemandIndex]
+) -> tuple[Placement, ...]:
+    return place_all(QuickRun(problem), problem, order, {}).placements
+
+
+def _orders_by_price(
+    problem: Problem, appraisal: Appraisal | None
+) -> Iterator[list[DemandIndex]]:
+    """Give out orders in which demands come first that pay less; none if that is not known.
+
+    In the first one this holds for the last priority alone. Of the others so many are placed as first fit places: where
+    nearly all of them have room, the small should not come first.
+    """
+    if appraisal is None:
+        return
+    demands = problem.demands
+    last = min((demand.priority for demand in demands), default=0)
+    for favouring in (last, inf):
+
+        def key(
+            demand: DemandIndex, favouring: float = favouring
+        ) -> tuple[int, int]:
+            priority = demands[demand].priority
+            paid = appraisal.sizes.get(demand, 0)
+            return -priority, paid if priority <= favouring else 0
+
+        yield sorted(indices(demands), key=key)
 
 
 def _is_of_node(resource: Hashable) -> bool:
