@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from math import inf
 from random import Random
@@ -17,7 +19,12 @@ from dralloc.check.problem import violations
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Options
 from dralloc.problem import DemandIndex, NodeIndex, Problem, indices
-from dralloc.problem.solution import Appraisal, Placement, Solution
+from dralloc.problem.solution import (
+    APPRAISAL_UNIT,
+    Appraisal,
+    Placement,
+    Solution,
+)
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.objective import within_caps
@@ -294,3 +301,61 @@ def test_where_prices_are_known_who_pays_less_comes_first() -> None:
     answer, *_ = starts(problem, Appraisal(sizes, sizes, [0] * 6))
     small = [placement for placement in answer if placement.demand >= 6]
     assert len(small) == 6
+
+
+@THOROUGH
+@given(weighted(), st.data())
+def test_higher_priorities_come_as_first_fit_places_them(
+    problem: Problem, data: st.DataObject
+) -> None:
+    """Only those of the last priority come in the order of what they pay."""
+    priorities = [data.draw(st.integers(0, 2)) for _ in problem.demands]
+    ranked = tuple(
+        replace(demand, priority=priority)
+        for demand, priority in zip(
+            problem.demands, sorted(priorities, reverse=True), strict=True
+        )
+    )
+    problem = replace(problem, demands=ranked)
+    last = min(priorities, default=0)
+    answer, *_ = starts(problem, data.draw(appraisals(problem)))
+
+    def above(placements: Sequence[Placement]) -> list[Placement]:
+        return [
+            placement
+            for placement in placements
+            if ranked[placement.demand].priority > last
+        ]
+
+    assert above(answer) == above(first_fit(problem).placements)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_not_paid_for_is_gathered(seed: int) -> None:
+    """Five of ten parts of each node are free at first, and all ten of one node in the end, and then for ever."""
+    builder = ProblemBuilder(nodes=2)
+    for node_number in range(2):
+        builder.device(node_number, capacity={"memory": 10})
+    for _ in range(10):
+        small = AlternativeSpec(capacity={"memory": 1})
+        builder.pod(builder.claim(small))
+    problem = builder.problem()
+    one_each = dict.fromkeys(indices(problem.demands), APPRAISAL_UNIT)
+    appraisal = Appraisal(one_each, {}, [10 * APPRAISAL_UNIT] * 2)
+    spread = first_fit(
+        replace(
+            problem,
+            demands=tuple(
+                replace(demand, nodes=(NodeIndex(number % 2),))
+                for number, demand in enumerate(problem.demands)
+            ),
+        )
+    ).placements
+    search = ChangeSearch(problem, spread, seed, appraisal)
+    for number in range(400):
+        search.step()
+        if number >= 300:
+            by_node = Tally(
+                placement.node for placement in search.answer.placements()
+            )
+            assert list(by_node.values()) == [10]

@@ -52,7 +52,7 @@ __all__ = ["Starts", "recreated", "starts"]
 # the small.
 #
 # What runs short first differs from node to node. Where prices say how scarce what is,
-# the order by what demands pay comes first: most often it is the best. Then there is an
+# orders by what demands pay come first: most often they are the best. Then there is an
 # order for each resource that nodes themselves have, which every pod takes something
 # of, and one for all resources together.
 
@@ -104,8 +104,8 @@ def _orders_by_price(
 ) -> Iterator[list[DemandIndex]]:
     """Give out orders in which demands come first that pay less; none if that is not known.
 
-    In the first one this holds for the last priority alone. Of the others so many are placed as first fit places: where
-    nearly all of them have room, the small should not come first.
+    In the first one this holds for the last priority alone, and of the others all are placed that first fit places.
+    Where nearly all have room, large ones must not come last: nobody makes room for them afterwards.
     """
     if appraisal is None:
         return
