@@ -49,14 +49,16 @@ _SIZE_NOISE: Final = 0.6
 """By what factor the sizes of demands are disturbed, as the standard deviation of its logarithm."""
 
 _LARGEST_LOSS: Final = 0.03
-"""An answer worth as much is taken over if what is placed is not smaller than this part less: where large demands
-stand, small ones wait, which find room more easily. A little less is allowed, so that the search gets anywhere."""
+"""Without prices, an answer worth as much is taken over if what is placed is smaller by no more than this part: where
+large demands stand, small ones wait, which find room more easily. A little less is allowed, so that the search gets
+anywhere."""
 
 _GATHERING: Final = 10
-"""What is not paid for counts so much for being together on few nodes, beside how little it is: see `_use`."""
+"""In `_use`, the square of what is not paid for, in demands of the last priority, counts so many times what it is."""
 
 _LARGEST_LOSS_OF_USE: Final = APPRAISAL_UNIT // 10
-"""An answer worth as much is taken over if it loses no more use than this."""
+"""With prices, an answer worth as much is taken over if it loses no more use (see `_use`) than this: again a little, so
+that the search gets anywhere."""
 
 
 @dataclass(frozen=True, slots=True)

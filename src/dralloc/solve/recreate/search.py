@@ -19,7 +19,6 @@ from collections.abc import (
 )
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -110,15 +109,16 @@ def _orders_by_price(
     if appraisal is None:
         return
     demands = problem.demands
-    last = min((demand.priority for demand in demands), default=0)
-    for favouring in (last, inf):
+    priorities = {demand.priority for demand in demands} or {0}
+    # With one priority alone both orders are the same.
+    for highest_by_price in sorted({min(priorities), max(priorities)}):
 
         def key(
-            demand: DemandIndex, favouring: float = favouring
+            demand: DemandIndex, highest_by_price: int = highest_by_price
         ) -> tuple[int, int]:
             priority = demands[demand].priority
             paid = appraisal.sizes.get(demand, 0)
-            return -priority, paid if priority <= favouring else 0
+            return -priority, paid if priority <= highest_by_price else 0
 
         yield sorted(indices(demands), key=key)
 
