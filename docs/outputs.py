@@ -1,4 +1,4 @@
-"""What the documentation shows of commands: ``python docs/outputs.py`` writes their real output into the pages.
+"""What the documentation shows of commands: ``python -m docs.outputs`` writes their real output into the pages.
 
 Where a page leaves something out with ``...``, it stays as it is; tests compare all of them with what is printed.
 """

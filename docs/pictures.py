@@ -1,11 +1,11 @@
 """The pictures in the documentation.
 
-``python docs/pictures.py report`` takes those of the report with Chromium. Each carries what the report says in its
+``python -m docs.pictures report`` takes those of the report with Chromium. Each carries what the report says in its
 metadata. A test compares that with what the report says now, so that a picture of an old answer is found out without a
 browser.
 
-``python docs/pictures.py search`` searches for the optimum of a mixed cluster for a minute, by two processes, and draws
-how value and bound come closer. No test compares that: it depends on the machine.
+``python -m docs.pictures search`` searches for the optimum of a mixed cluster for 90 seconds, by two processes, and
+draws how value and bound come closer. No test compares that: it depends on the machine.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 import dralloc
-from benchmarks import workloads
-from benchmarks.registry import WORKLOADS
+from benchmarks.workloads.mixed import mixed
 from dralloc import plot
 from dralloc.objects.report import as_text
 from dralloc.show.page.render import Circumstances, render
@@ -98,21 +97,21 @@ def take(comparison: dralloc.Comparison, directory: Path) -> list[Path]:
 
 
 def search(directory: Path) -> list[Path]:
-    """Draw the search for the optimum of the workload ``mixed`` with 100 nodes, over a minute."""
-    assert workloads.__all__
-    objects = WORKLOADS["mixed"].objects(100, seed=1)
+    """Draw the search for the optimum of the workload ``mixed`` with 1,000 nodes, over 90 seconds.
+
+    Without priorities, so that one line tells of all pods.
+    """
     records: list[Progress] = []
     dralloc.allocate(
-        dralloc.load(list(objects)),
-        time_limit=60,
+        mixed(1000, seed=1, without=["priorities"]),
+        time_limit=90,
         jobs=2,
         progress=records.append,
     )
-    # The priority that is proven last, or not at all.
-    plot.progress(records, phase=records[-1].phase).set_ylabel("pods placed")
+    plot.progress(records, title="Pods placed, and at most").set_xlim(left=0)
     picture = directory / "mixed-search.svg"
     plt.rcParams["svg.hashsalt"] = picture.name
-    plt.savefig(picture, metadata={"Date": None})
+    plt.savefig(picture, metadata={"Date": None}, facecolor="white")
     return [picture]
 
 
@@ -123,5 +122,5 @@ if __name__ == "__main__":
         case ["search"]:
             taken = search(IMAGES)
         case _:
-            raise SystemExit("python docs/pictures.py report|search")
+            raise SystemExit("python -m docs.pictures report|search")
     print(*taken, sep="\n", file=sys.stderr)

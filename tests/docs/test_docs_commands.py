@@ -82,7 +82,7 @@ def test_a_command_prints_what_is_shown(command: str) -> None:
 def test_the_first_example_of_the_readme_is_what_is_printed_line_by_line() -> (
     None
 ):
-    """With which of many equally good answers it is: ``python docs/outputs.py`` writes it there."""
+    """With which of many equally good answers it is: ``python -m docs.outputs`` writes it there."""
     page = ROOT / "README.md"
     shown = next(COMMAND.finditer(next(fences(page, "console"))))
     lines = [

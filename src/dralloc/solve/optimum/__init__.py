@@ -244,6 +244,25 @@ class _Stage:
     goal: Goal = Goal.NONE
 
 
+@dataclass(frozen=True, slots=True)
+class _Relaxed:
+    """What relaxations have proven of the weight.
+
+    Parameters
+    ----------
+    prices
+        What proved it: each guess that some component has, with the rows of all of them.
+    limits
+        By weight, the most placed demands, where that is below their number.
+    reasons
+        What was left out for it.
+    """
+
+    prices: tuple[LevelPrices, ...] = ()
+    limits: tuple[tuple[int, int], ...] = ()
+    reasons: tuple[str, ...] = ()
+
+
 class _Solve:
     def __init__(  # noqa: PLR0913 - as `solve`
         self,
@@ -263,7 +282,7 @@ class _Solve:
         self.progress = progress
         self.earlier = earlier
         self._is_enough = False
-        self.prices: tuple[LevelPrices, ...] = ()
+        self._relaxed = _Relaxed()
         self._starting = stop
         self._make_starts = make_starts
         self._more_starts: Iterator[Sequence[Placement]] | None = None
@@ -421,8 +440,11 @@ class _Solve:
         for level, tier in enumerate(stage.tiers[: self.stage.levels]):
             bound = tier.total(answer.bounds[level] for answer in self.answers)
             component.bounds[level] = max(component.bounds[level], bound)
+        component.appraisal = self._appraisal()
         self.failures += self._failures_of_searches()
-        self.prices = self._prices()
+        self._relaxed = _Relaxed(
+            self._prices(), self._limits(), self._reasons_of_relaxations()
+        )
         self.components, self.answers, self.stage = (
             [component],
             [component],
@@ -612,10 +634,11 @@ class _Solve:
         ]
         backend, jobs = Backend(self.options.backend), self.options.jobs
         relaxing = relaxation_stop(self.stop)
+        self._tell()
         with starting_processes(WarmUp(), backend, jobs):
             for component in (*in_need, *others):
                 if not (self.earlier and self.earlier.prices):
-                    component.climb(relaxing)
+                    component.climb(relaxing, self._tell)
         self._starting = self.stop.within(_STARTS * self.stop.seconds())
         # This process is idle if the search is elsewhere.
         climbing = in_need if is_elsewhere(backend, jobs) else ()
@@ -657,15 +680,19 @@ class _Solve:
     def _starts(self) -> Iterator[Sequence[Placement]]:
         """Return answers to start from: in a later stage, those that were not asked for before."""
         if self._more_starts is None:
-            appraisals = [
-                component.appraisal
-                for component in self._searched()
-                if component.appraisal is not None
-            ]
             self._more_starts = self._make_starts(
-                Appraisal.together(appraisals), self._seconds_for_starts
+                self._appraisal(), self._seconds_for_starts
             )
         return self._more_starts
+
+    def _appraisal(self) -> Appraisal | None:
+        """Return what demands and nodes are worth, as far as components know."""
+        appraisals = [
+            component.appraisal
+            for component in self._searched()
+            if component.appraisal is not None
+        ]
+        return Appraisal.together(appraisals)
 
     def _sites(
         self, problem: Problem, demands: Sequence[DemandIndex], stop: Stop
@@ -764,7 +791,7 @@ class _Solve:
             if isinstance(answer, SearchedComponent)
         ]
         if not any(component.relaxation for component in searched):
-            return ()
+            return self._relaxed.limits
         limits: Tally[int] = Tally()
         for answer in self.answers:
             demands: Iterable[DemandIndex] = answer.subset.demands
@@ -807,13 +834,19 @@ class _Solve:
         """A tier that is not proven with why, and by what relaxations the bound of the weight is."""
         if tier.proven:
             return tier
-        relaxations = dict.fromkeys(
+        relaxations = (
+            self._reasons_of_relaxations() if tier.name == "weight" else ()
+        )
+        bounds = [f"bound: a relaxation {why}" for why in relaxations]
+        return replace(tier, why="; ".join([self._reason(), *bounds]))
+
+    def _reasons_of_relaxations(self) -> tuple[str, ...]:
+        reasons = dict.fromkeys(
             answer.relaxation
             for answer in self.answers
-            if isinstance(answer, SearchedComponent) and tier.name == "weight"
+            if isinstance(answer, SearchedComponent)
         )
-        bounds = [f"bound: a relaxation {why}" for why in relaxations if why]
-        return replace(tier, why="; ".join([self._reason(), *bounds]))
+        return tuple(filter(None, reasons)) or self._relaxed.reasons
 
     def _reason(self) -> str:
         """Why not everything is proven."""
@@ -847,7 +880,7 @@ class _Solve:
         )
         levels = searched[-1].prices if searched else ()
         if not levels:
-            return self.prices
+            return self._relaxed.prices
         rows: dict[int, dict[Hashable, float]] = defaultdict(dict)
         for component in searched:
             for number, level in enumerate(component.prices):

@@ -1024,8 +1024,16 @@ class SearchedComponent(Component):
             self.relax(bound.costs)
             self._appraise(ladder)
 
-    def climb(self, stop: Stop) -> None:
-        """Climb the ladder of relaxations, from where it was left, for bounds and for what demands are worth."""
+    def climb(
+        self, stop: Stop, tell: Callable[[], object] | None = None
+    ) -> None:
+        """Climb the ladder of relaxations, from where it was left, for bounds and for what demands are worth.
+
+        Parameters
+        ----------
+        tell
+            Called after each bound.
+        """
         if self._ladder is None:
             self._ladder = RelaxationLadder(
                 self._own_problem(), self.tiers, stop
@@ -1033,6 +1041,8 @@ class SearchedComponent(Component):
         if not self.is_at_the_top:
             for bound in self.more_bounds(stop):
                 self.take_over(bound)
+                if tell is not None:
+                    tell()
             self.appraise(stop)
 
     @property

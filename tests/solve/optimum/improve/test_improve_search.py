@@ -29,7 +29,7 @@ from dralloc.problem.solution import (
     Solution,
 )
 from dralloc.solve.first_fit import first_fit
-from dralloc.solve.optimum import solve
+from dralloc.solve.optimum import Progress, solve
 from dralloc.solve.optimum.candidates import CandidateSite
 from dralloc.solve.optimum.improve import (
     NeighbourhoodSearch,
@@ -187,6 +187,36 @@ def test_goals_are_improved_where_the_weight_is_not_proven() -> None:
     assert costs(problem, Goal.SPREAD, start.placements)[-1] == 3
     assert not weight.proven
     assert spread.value == 2
+
+
+def test_what_relaxations_prove_is_still_known_when_goals_are_improved() -> (
+    None
+):
+    problem = with_a_gap()
+    start = first_fit(problem)
+    options = Options(steps=6, thresholds=Thresholds(surveyed=0))
+    solutions = [
+        solve(problem, replace(options, goal=goal), hint=start)
+        for goal in (Goal.NONE, Goal.SPREAD)
+    ]
+    plain, with_goal = (solution.tiers[0] for solution in solutions)
+    assert plain.limits
+    assert plain.why
+    assert with_goal == plain
+    assert solutions[1].prices == solutions[0].prices
+
+
+def test_progress_tells_of_each_bound_before_there_is_a_better_answer() -> None:
+    problem = with_a_gap()
+    start = first_fit(problem)
+    records: list[Progress] = []
+    options = Options(steps=6, thresholds=Thresholds(surveyed=0))
+    solution = solve(problem, options, hint=start, progress=records.append)
+    placed = len(start.placements)
+    bounds = [record.bound for record in records if record.best == placed]
+    assert bounds == sorted(bounds, reverse=True)
+    assert bounds[0] == len(problem.demands)
+    assert bounds[-1] == solution.tiers[0].bound < len(problem.demands)
 
 
 @given(st.sampled_from([1, 10**12 + 1]))
