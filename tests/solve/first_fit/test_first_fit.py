@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,8 +12,10 @@ import pytest
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.objects.errors import FatalError, NodeError
 from dralloc.objects.features import ALL_FEATURES, Features
+from dralloc.problem import indices
 from dralloc.problem.solution import Solution
 from dralloc.solve.first_fit import first_fit
+from dralloc.solve.first_fit.batch import QuickRun, place_all
 from wire import (
     Json,
     allocated,
@@ -815,3 +820,19 @@ def test_an_error_in_the_middle_leaves_nothing_taken() -> None:
 def test_a_pod_whose_claim_is_missing_cannot_be_placed() -> None:
     _, solution = run(node(), resource_slice(gpus(1)), pod("p", "nowhere"))
     assert 'ResourceClaim "nowhere" not found' in str(solution.errors[0])
+
+
+def test_nothing_is_left_for_the_garbage_collector() -> None:
+    """The search for the optimum runs first fit on many parts of a problem, with collection off."""
+    claims = [claim(name, request()) for name in ("a", "b")]
+    compiled, _ = run(node(), resource_slice(gpus(1)), claims)
+    problem = replace(compiled.problem)
+    gc.collect()
+    gc.disable()
+    try:
+        place_all(QuickRun(problem), problem, indices(problem.demands), {})
+        memory = weakref.ref(problem)
+        del problem
+        assert memory() is None
+    finally:
+        gc.enable()

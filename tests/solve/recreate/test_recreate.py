@@ -261,6 +261,27 @@ def test_no_time_no_answer() -> None:
     )
 
 
+def test_parts_that_there_is_no_time_for_stay_as_they_are() -> None:
+    problem = mixed_sizes()
+    start = first_fit(problem).placements
+    [answer] = recreated(problem, start, Options(), lambda: 1e-9)
+    assert answer == start
+
+
+@THOROUGH
+@given(weighted(), st.integers(0, 6))
+def test_an_order_ends_where_it_is_when_the_time_is_over(
+    problem: Problem, ticks: int
+) -> None:
+    clock = iter([1.0] * ticks)
+    answer, *_ = starts(problem, seconds=lambda: next(clock, 0.0))
+    unlimited, *_ = starts(problem)
+    assert set(answer) <= set(unlimited)
+    assert len(answer) == len(unlimited) or next(clock, None) is None
+    within = replace(problem, budgets=())
+    assert violations(within, Solution(answer)) == []
+
+
 def test_starts_end_with_the_best() -> None:
     problem = mixed_sizes()
     *_, best = Starts(problem, Options(steps=20))(
@@ -318,7 +339,8 @@ def test_higher_priorities_come_as_first_fit_places_them(
     )
     problem = replace(problem, demands=ranked)
     last = min(priorities, default=0)
-    answer, *_ = starts(problem, data.draw(appraisals(problem)))
+    appraisal = data.draw(st.none() | appraisals(problem))
+    answer, *_ = starts(problem, appraisal)
 
     def above(placements: Sequence[Placement]) -> list[Placement]:
         return [

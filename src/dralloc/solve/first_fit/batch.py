@@ -9,9 +9,18 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import (
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
 from functools import cached_property, partial
 from itertools import groupby, islice
+from math import inf
 
 from dralloc.objects.errors import FatalError, NodeError
 from dralloc.objects.limits import without_garbage_collection
@@ -670,9 +679,18 @@ def place_all(
     problem: Problem,
     order: Iterable[DemandIndex],
     timings: dict[str, float],
+    seconds: Callable[[], float] = lambda: inf,
 ) -> Solution:
-    """Place the demands in this order; gangs, and trees of gangs, stand where the first of their members does."""
+    """Place the demands in this order; gangs, and trees of gangs, stand where the first of their members does.
+
+    Parameters
+    ----------
+    seconds
+        Tells how many seconds are left; without any, the demands that are still to come are not placed.
+    """
     for members in _together(problem, order):
+        if seconds() <= 0:
+            break
         run.place_together(members)
     placements = tuple(
         sorted(run.placements, key=lambda placement: placement.demand)

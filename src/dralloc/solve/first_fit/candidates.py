@@ -217,13 +217,17 @@ class CandidateIndex:
         self._kinds: dict[Hashable, PoolKind] = {}
         self._pool_of_kind: list[NodePool] = []
         self._on = cache(lambda node: tuple(problem.nodes[node].devices()))
-        self.pools = cache(self._pools_of)
+        self._pools: dict[NodeIndex, list[NodePool]] = {}
         self._positions: dict[tuple[Hashable, int], _Positions] = {}
 
-    def _pools_of(self, node: NodeIndex) -> list[NodePool]:
-        return [
-            self._view(pool.devices) for pool in self._problem.nodes[node].pools
-        ]
+    def pools(self, node: NodeIndex) -> list[NodePool]:
+        """Return the pools of the node, in order."""
+        if node not in self._pools:
+            self._pools[node] = [
+                self._view(pool.devices)
+                for pool in self._problem.nodes[node].pools
+            ]
+        return self._pools[node]
 
     def on(self, claims: Sequence[Claim], node: NodeIndex) -> NodeCandidates:
         """The candidates of the node for these claims; equal alternatives share a list."""

@@ -96,7 +96,7 @@ __all__ = [
     "within_caps",
 ]
 
-_ENDING: Final = 1e-5
+_ENDING: Final = 3e-5
 """Seconds per demand for names, and for giving up what was made on the way."""
 
 _DIVISION: Final = 0.4
@@ -263,6 +263,45 @@ class _Relaxed:
     reasons: tuple[str, ...] = ()
 
 
+class _Surveys:
+    """Works out where demands could go.
+
+    Not by `_Solve` itself: components that knew it would keep each other alive with all that they have built, until
+    garbage is collected.
+
+    Attributes
+    ----------
+    found_too_large
+        Whether a component had too many candidates for the exact model.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self.found_too_large = False
+
+    def survey(
+        self, problem: Problem, demands: Sequence[DemandIndex], stop: Stop
+    ) -> CandidateSurvey:
+        """Raises `Stopped` if there is no time for it, or `TooLarge`."""
+        return survey(
+            problem,
+            demands,
+            strict_cel=self._options.strict_cel,
+            stop=stop,
+            most_candidates=self._options.thresholds.candidates,
+        )
+
+    def sites(
+        self, problem: Problem, demands: Sequence[DemandIndex], stop: Stop
+    ) -> Mapping[DemandIndex, tuple[CandidateSite, ...]]:
+        """Look up sites for the exact model; raises as `survey`."""
+        try:
+            return self.survey(problem, demands, stop).sites
+        except TooLarge:
+            self.found_too_large = True
+            raise
+
+
 class _Solve:
     def __init__(  # noqa: PLR0913 - as `solve`
         self,
@@ -305,7 +344,7 @@ class _Solve:
         self._joined: tuple[
             tuple[tuple[Placement, ...], ...], tuple[Placement, ...]
         ] = ((), ())
-        self.too_large = False
+        self._surveys = _Surveys(options)
         self.failures: list[AllocationError] = []
         self.timings: dict[str, float] = {}
 
@@ -435,7 +474,7 @@ class _Solve:
             self.everything,
             stage.tiers,
             self._placements(),
-            partial(self._sites, self.problem),
+            partial(self._surveys.sites, self.problem),
         )
         for level, tier in enumerate(stage.tiers[: self.stage.levels]):
             bound = tier.total(answer.bounds[level] for answer in self.answers)
@@ -505,7 +544,7 @@ class _Solve:
             with phase(self.timings, "survey"):
                 self._split_by_device(stage, placed, demands)
         except Stopped as reason:
-            self.too_large |= isinstance(reason, TooLarge)
+            self._surveys.found_too_large |= isinstance(reason, TooLarge)
             subset = DemandSubset(stage.problem, demands)
             self.components.append(
                 Component(
@@ -520,9 +559,8 @@ class _Solve:
         problem = stage.problem
         # What is too mixed for classes shows late, and then needs time to be searched.
         stop = self.stop.within(_DIVISION * self.stop.seconds())
-        division = divide(
-            problem, partial(self._survey, problem), self.options, stop
-        )
+        survey_all = partial(self._surveys.survey, problem, stop=self.stop)
+        division = divide(problem, survey_all, self.options, stop)
         self.failures += division.failures
         components: Sequence[Counted | PackingInstance] = (
             *division.counted,
@@ -582,7 +620,7 @@ class _Solve:
                     stage, DemandSubset(stage.problem, demands), placed
                 )
                 return
-        surveyed = self._survey(stage.problem, demands)
+        surveyed = self._surveys.survey(stage.problem, demands, self.stop)
         for demand in placed.keys() - surveyed.sites.keys():
             raise ModelError(
                 f"hint: demand {self.problem.demands[demand].key} is placed, but nothing can serve it"
@@ -610,7 +648,7 @@ class _Solve:
                     subset,
                     stage.tiers,
                     hint,
-                    partial(self._sites, stage.problem),
+                    partial(self._surveys.sites, stage.problem),
                 )
             )
 
@@ -693,29 +731,6 @@ class _Solve:
             if component.appraisal is not None
         ]
         return Appraisal.together(appraisals)
-
-    def _sites(
-        self, problem: Problem, demands: Sequence[DemandIndex], stop: Stop
-    ) -> Mapping[DemandIndex, tuple[CandidateSite, ...]]:
-        try:
-            return self._survey(problem, demands, stop).sites
-        except TooLarge:
-            self.too_large = True
-            raise
-
-    def _survey(
-        self,
-        problem: Problem,
-        demands: Sequence[DemandIndex],
-        stop: Stop | None = None,
-    ) -> CandidateSurvey:
-        return survey(
-            problem,
-            demands,
-            strict_cel=self.options.strict_cel,
-            stop=stop or self.stop,
-            most_candidates=self.options.thresholds.candidates,
-        )
 
     def _elapsed(self) -> float:
         return perf_counter() - self.started
@@ -854,7 +869,7 @@ class _Solve:
             return "it is as good as the answer before"
         if self.stop.cancelled:
             return "it was interrupted"
-        if self.too_large:
+        if self._surveys.found_too_large:
             return "a model of every device would be too large"
         if self.stop.reached():
             return "the time was over"

@@ -219,12 +219,14 @@ class NeighbourhoodSelection:
             for index, node in numbered(self.problem.nodes)
         }
         self._queue: list[NodeIndex] = []
-        self._ways: dict[str, Callable[[], _Draft]] = {
-            "in turn": self._nodes_in_turn,
-            "for a waiting block": self._nodes_for_waiting,
+        # Bound methods would keep the selection, and the answer with it, alive until garbage is collected.
+        cls = NeighbourhoodSelection
+        self._ways: dict[str, Callable[[NeighbourhoodSelection], _Draft]] = {
+            "in turn": cls._nodes_in_turn,
+            "for a waiting block": cls._nodes_for_waiting,
         }
         if appraisal is not None:
-            self._ways["far from the bound"] = self._nodes_far_from_bound
+            self._ways["far from the bound"] = cls._nodes_far_from_bound
         self._experience = {
             _Approach(way, breadth): _Experience()
             for way in self._ways
@@ -262,7 +264,7 @@ class NeighbourhoodSelection:
         nodes: list[NodeIndex] = []
         blocks: dict[int, None] = {}
         reserved: set[Hashable] = set()
-        draft = self._ways[approach.way]()
+        draft = self._ways[approach.way](self)
         waiting_limit, effort = size // 2, 1.0
         if draft.block is not None and busy.isdisjoint(
             self._of_block(draft.block)

@@ -19,6 +19,7 @@ from collections.abc import (
 )
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -57,17 +58,32 @@ __all__ = ["Starts", "recreated", "starts"]
 
 
 def starts(
-    problem: Problem, appraisal: Appraisal | None = None
+    problem: Problem,
+    appraisal: Appraisal | None = None,
+    seconds: Callable[[], float] = lambda: inf,
 ) -> Iterator[tuple[Placement, ...]]:
     """Give out answers that keep every rule but budgets, one after the other, as they are asked for.
 
-    Inside a priority, demands come first that pay less, if that is known; then those that ask for fewer devices, and of
-    these, those that take less.
+    Inside a priority, demands come first that pay less; then those that ask for fewer devices, and of these, those that
+    take less. Where prices are not known, demands pay what they take, as parts of all there is.
+
+    Parameters
+    ----------
+    seconds
+        Tells how many seconds are left; when there are none, the last answer ends where it is.
     """
-    for order in _orders_by_price(problem, appraisal):
-        yield _placed_in(problem, order)
+    if appraisal is not None:
+        for order in _orders_by_price(problem, appraisal.sizes):
+            yield _placed_in(problem, order, seconds)
     sizes = Sizes(problem)
     amounts_by_demand = [sizes.taken(demand) for demand in problem.demands]
+    if appraisal is None:
+        parts = {
+            demand: _amount(sizes, amounts_by_demand[demand], None)
+            for demand in indices(problem.demands)
+        }
+        for order in _orders_by_price(problem, parts):
+            yield _placed_in(problem, order, seconds)
     resources = sorted(
         {
             resource
@@ -89,25 +105,26 @@ def starts(
                 _amount(sizes, amounts_by_demand[demand], resource),
             )
 
-        yield _placed_in(problem, sorted(indices(problem.demands), key=key))
+        order = sorted(indices(problem.demands), key=key)
+        yield _placed_in(problem, order, seconds)
 
 
 def _placed_in(
-    problem: Problem, order: Sequence[DemandIndex]
+    problem: Problem,
+    order: Sequence[DemandIndex],
+    seconds: Callable[[], float],
 ) -> tuple[Placement, ...]:
-    return place_all(QuickRun(problem), problem, order, {}).placements
+    return place_all(QuickRun(problem), problem, order, {}, seconds).placements
 
 
 def _orders_by_price(
-    problem: Problem, appraisal: Appraisal | None
+    problem: Problem, prices: Mapping[DemandIndex, int]
 ) -> Iterator[list[DemandIndex]]:
-    """Give out orders in which demands come first that pay less; none if that is not known.
+    """Give out orders in which demands come first that pay less.
 
     In the first one this holds for the last priority alone, and of the others all are placed that first fit places.
     Where nearly all have room, large ones must not come last: nobody makes room for them afterwards.
     """
-    if appraisal is None:
-        return
     demands = problem.demands
     priorities = {demand.priority for demand in demands} or {0}
     # With one priority alone both orders are the same.
@@ -117,7 +134,7 @@ def _orders_by_price(
             demand: DemandIndex, highest_by_price: int = highest_by_price
         ) -> tuple[int, int]:
             priority = demands[demand].priority
-            paid = appraisal.sizes.get(demand, 0)
+            paid = prices.get(demand, 0)
             return -priority, paid if priority <= highest_by_price else 0
 
         yield sorted(indices(demands), key=key)
@@ -170,6 +187,9 @@ _PATIENCE: Final = 1
 
 _LITTLE: Final = 700
 """Less than one demand more for so many that are placed is little gain."""
+
+_LEAST_SECONDS: Final = 0.5
+"""A part is searched for so long at least: to begin takes half of that. What there is no time for stays as it is."""
 
 _CLOCK: Final = 16
 """After so many changes it is asked what time it is."""
@@ -230,7 +250,9 @@ class _PartTask:
     appraisal
         Of the part.
     seconds
-        When to stop all the same.
+        How long to search at most.
+    end
+        When not to begin any more, as `time.time` says it.
     """
 
     part: PackedExcerpt
@@ -238,11 +260,14 @@ class _PartTask:
     seed: int
     changes: int
     seconds: float
+    end: float
     appraisal: Appraisal | None
 
     @without_garbage_collection()
     def run(self) -> list[Placement]:
         """Search until all changes are tried, or the time is over, and return where the part's demands are then."""
+        if time.time() >= self.end:
+            return list(self.present)
         end = time.perf_counter() + self.seconds
         excerpt = self.part.excerpt
         search = ChangeSearch(
@@ -302,7 +327,9 @@ class _Rounds:
         self._effort = _EVERYWHERE if nodes is None else _AROUND_CHANGED
         parts = self._parts(nodes)[:part_limit]
         waves = -(-len(parts) // max(1, options.jobs))
-        tasks = self._tasks(placements, parts, seconds / waves)
+        seconds_of_part = max(seconds / waves, _LEAST_SECONDS)
+        end = time.time() + seconds
+        tasks = self._tasks(placements, parts, seconds_of_part, end)
         present = {placement.demand: placement for placement in placements}
         for number, improved in run_all(
             tasks, Backend(options.backend), min(options.jobs, len(tasks))
@@ -340,6 +367,7 @@ class _Rounds:
         placements: Sequence[Placement],
         parts: Sequence[Sequence[NodeIndex]],
         seconds: float,
+        end: float,
     ) -> list[_PartTask]:
         """Cut the parts out, with who may come and go there."""
         homes = {placement.demand: placement for placement in placements}
@@ -353,7 +381,7 @@ class _Rounds:
         ledger = _with(self._problem, staying)
         appraisal = self._beside(staying)
         return [
-            self._task(nodes, dealt, homes, ledger, seconds, appraisal)
+            self._task(nodes, dealt, homes, ledger, seconds, end, appraisal)
             for nodes, dealt in zip(parts, members, strict=True)
         ]
 
@@ -403,6 +431,7 @@ class _Rounds:
         homes: Mapping[DemandIndex, Placement],
         ledger: Ledger,
         seconds: float,
+        end: float,
         appraisal: Appraisal | None,
     ) -> _PartTask:
         demands = _inside(
@@ -417,6 +446,7 @@ class _Rounds:
             int(self._random.integers(MAX_SEED)),
             max(self._effort.least, self._effort.by_node * len(nodes)),
             seconds,
+            end,
             appraisal and appraisal.of_part(members, part.nodes),
         )
 
@@ -488,7 +518,7 @@ def _with(problem: Problem, placements: Collection[Placement]) -> Ledger:
 # these changed again and again.
 
 _ORDERS: Final = 0.05
-"""The part of the time in which other orders are tried; one that is begun is tried to its end."""
+"""The part of the time in which other orders are tried; one that is begun then is tried to its end."""
 
 
 _MOST_FOR_ONE: Final = 100
@@ -540,7 +570,7 @@ class Starts:
         """
         best = present
         later = (1 - _ORDERS) * seconds()
-        orders = starts(self._problem, appraisal)
+        orders = starts(self._problem, appraisal, seconds)
         for placements in () if self._around else orders:
             yield placements
             best = max(best, placements, key=self._promise)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -204,6 +206,21 @@ def test_what_relaxations_prove_is_still_known_when_goals_are_improved() -> (
     assert plain.why
     assert with_goal == plain
     assert solutions[1].prices == solutions[0].prices
+
+
+def test_no_search_is_left_for_the_garbage_collector() -> None:
+    """Collection is off meanwhile: what was searched with would take memory until the end, and seconds then."""
+    problem = with_a_gap()
+    options = Options(steps=6, thresholds=Thresholds(surveyed=0))
+    gc.collect()
+    gc.disable()
+    try:
+        solve(problem, options, hint=first_fit(problem))
+        memory = weakref.ref(problem)
+        del problem
+        assert memory() is None
+    finally:
+        gc.enable()
 
 
 def test_progress_tells_of_each_bound_before_there_is_a_better_answer() -> None:
