@@ -527,10 +527,9 @@ class NeighbourhoodSelection:
         first = self._queue.pop()
         alike = set(self._alike[first])
         following = [node for node in reversed(self._queue) if node in alike]
+        in_line = {first, *following}
         similar_nodes = [
-            node
-            for node in self._alike[first]
-            if node != first and node not in following
+            node for node in self._alike[first] if node not in in_line
         ]
         different = [node for node in self._nodes if node not in alike]
         return _Draft(

@@ -35,6 +35,7 @@ from dralloc.problem import (
     NodeIndex,
     Problem,
     indices,
+    numbered,
 )
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.solution import (
@@ -224,12 +225,23 @@ class Sizes:
 
     @cached_property
     def _examples(self) -> Sequence[DeviceIndex]:
-        """Return one device of each class."""
+        """Return one device of each class: of equal keys, and with equal amounts of counters that have equal names."""
         device_key = self._problem.eligibility.device_key
+        names = [counter.id.counter for counter in self._problem.counters]
         examples: dict[Hashable, DeviceIndex] = {}
-        for index in indices(self._problem.devices):
-            takes = tuple(_takes(self._problem, index, Charge()))
-            examples.setdefault((device_key(index), takes), index)
+        # Of millions of devices, each is looked at: so no amounts are added up.
+        for index, device in numbered(self._problem.devices):
+            consumed = tuple(
+                [(names[at], amount) for at, amount in device.consumes]
+            )
+            kind = (
+                device_key(index),
+                device.id.driver,
+                device.shareable,
+                consumed,
+            )
+            if kind not in examples:
+                examples[kind] = index
         return tuple(examples.values())
 
 
