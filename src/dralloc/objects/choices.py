@@ -306,8 +306,6 @@ class Thresholds:
     surveyed
         With more devices to choose from in all choices together, demands are not split by what they share: they are
         searched as they are.
-    exact_bins
-        The last bins of a dive, so many or fewer, are decided by the exact model.
     """
 
     components: int = 2
@@ -318,7 +316,6 @@ class Thresholds:
     round_packings: int = 2
     candidates: int = 4_000_000
     surveyed: int = 100_000
-    exact_bins: int = 10
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,10 +36,7 @@ def no_packing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every step of packing find nothing."""
     search = component.PackingSearch
     monkeypatch.setattr(search, "construct", lambda *_: False)
-    monkeypatch.setattr(search, "construct_densely", lambda *_: iter(()))
     monkeypatch.setattr(search, "combine", lambda *_: False)
-    monkeypatch.setattr(search, "polish", lambda *_: False)
-    monkeypatch.setattr(component.DivingHeuristic, "run", lambda *_: iter(()))
     monkeypatch.setattr(component.PackedComponent, "_prove", lambda *_: None)
 
 

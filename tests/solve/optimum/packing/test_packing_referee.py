@@ -42,9 +42,9 @@ SETTINGS = {
     "amounts": replace(
         PACKED, listed_amounts=0
     ),  # nor are those of shared devices
-    "dives": replace(
-        PACKED, packings=0, round_packings=0, exact_bins=1
-    ),  # columns come from pricing alone
+    "proof": replace(
+        PACKED, packings=0, round_packings=0
+    ),  # the exact model decides alone
 }
 
 

@@ -1,18 +1,16 @@
 """A component that is solved by bin packing, on its way through the tiers.
 
-First the two ways to good answers, the search and the diving heuristic; then the component, which decides when to
-stop: when answer and bound meet, or by the exact model.
+First the search for good answers; then the component, which decides when to stop: when answer and bound meet, or by the
+exact model.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import cycle, islice
-from math import ceil, floor, inf
-from typing import Final, NamedTuple
+from math import floor, inf
+from typing import Final
 
 import numpy as np
 
@@ -31,20 +29,15 @@ from dralloc.solve.optimum.packing.construction import (
     Targets,
     costs_of,
     free_bins,
-    placed_of,
-    spent_of,
     unserved_demand,
 )
 from dralloc.solve.optimum.packing.construction import placements as expand
 from dralloc.solve.optimum.packing.instance import PackingInstance
 from dralloc.solve.optimum.packing.models import (
     ExactModel,
-    Pricer,
     Relaxation,
     RestrictedMaster,
     guide,
-    is_better,
-    restricted,
 )
 from dralloc.solve.optimum.search import (
     LinearSolution,
@@ -54,17 +47,13 @@ from dralloc.solve.optimum.search import (
 )
 from dralloc.solve.optimum.stopping import Stop, Stopped
 
-__all__ = ["DivingHeuristic", "DivingTarget", "PackedComponent"]
+__all__ = ["PackedComponent"]
 
 # ----------------------------------------------------------------------------
-# The search for good answers: heuristic packings, the restricted master problem, and
-# large-neighbourhood search.
+# The search for good answers: heuristic packings and the restricted master problem.
 
 _NOISES: Final = (0.2, 0.1, 0.4, 0.0)
 """By how much packings differ, in turn."""
-
-_FREED_BINS: Final = 60
-"""So many bins are freed at once: the size of a neighbourhood."""
 
 _CHOICE: Final = 60
 """So many columns of a bin type are enough to choose from."""
@@ -111,12 +100,6 @@ class PackingSearch:
         packing = heuristic.construct(targets, self.random, noise, stop)
         return self.learn(packing)
 
-    def construct_densely(self, stop: Stop) -> Iterator[bool]:
-        """Construct packings that take the most weight per price first, whatever the relaxation places."""
-        for heuristic in self.heuristics:
-            packing = heuristic.construct_densely(self.random, stop)
-            yield self.learn(packing)
-
     def combine(self, fixed: Sequence[int], stop: Stop) -> bool:
         """Solve the restricted master problem: with fractions, then in integers where there are any.
 
@@ -145,22 +128,6 @@ class PackingSearch:
                 if whole_copies:
                     answer[bin_type].append((column, whole_copies))
         self._rank_columns(master, solution, stop)
-        return self._complete(answer, stop)
-
-    def polish(self, stop: Stop) -> bool:
-        """Give some bins of the best answer new columns: a step of large-neighbourhood search. Raises as `combine`."""
-        used_bins = []
-        for bin_type, chosen in enumerate(self.best):
-            in_use = sum(copies for _, copies in chosen)
-            used_bins += [(bin_type, number) for number in range(in_use)]
-        drawn = self.random.permutation(len(used_bins))[:_FREED_BINS].tolist()
-        freed: dict[int, set[int]] = defaultdict(set)
-        for index in drawn:
-            bin_type, number = used_bins[index]
-            freed[bin_type].add(number)
-        answer = list(self.best)
-        for bin_type, numbers in freed.items():
-            answer[bin_type] = _without(self.best[bin_type], numbers)
         return self._complete(answer, stop)
 
     def _complete(self, partial: PackingSolution, stop: Stop) -> bool:
@@ -208,216 +175,6 @@ class PackingSearch:
             columns.update(items[index] for index in order)
 
 
-def _without(
-    chosen: Sequence[tuple[Column, int]], numbers: set[int]
-) -> list[tuple[Column, int]]:
-    """Return the columns of a bin type's bins but for the bins with the given numbers."""
-    remaining = []
-    first = 0
-    for column, copies in chosen:
-        freed = sum(
-            number in numbers for number in range(first, first + copies)
-        )
-        first += copies
-        if copies > freed:
-            remaining.append((column, copies - freed))
-    return remaining
-
-
-# ----------------------------------------------------------------------------
-# The diving heuristic: from the restricted master problem to an answer in integers.
-#
-# With all columns that it could use, the restricted master problem decides nearly every
-# bin. What it decides is fixed; for the other bins columns are priced again, with the
-# demand that remains; and so on, until there are so few bins that the exact model can
-# decide about them.
-
-_TURNS: Final = 8
-"""The restricted master problem is solved so often until each bin type has been priced once."""
-
-_EXACT_EFFORT: Final = 0.3
-"""So hard the exact model may try. With fewer bins it is easier, but there may be nothing to be found any more."""
-
-
-FractionalColumns = dict[int, list[tuple[Column, float]]]
-"""By bin type, columns with how many bins have them, which need not be whole."""
-
-
-class DivingTarget(NamedTuple):
-    """The tier after those whose costs are fixed: what any answer costs in it, and what the best one so far costs."""
-
-    fixed: Sequence[int]
-    bound: int
-    best: Callable[[], int]
-
-
-class DivingHeuristic:
-    """A descent that ends early where it cannot lead to a better answer. New columns are added to all so far."""
-
-    def __init__(
-        self, columns: Columns, pricer: Pricer, target: DivingTarget
-    ) -> None:
-        self.instance = columns.instance
-        self.columns = columns
-        self.pricer = pricer
-        self.options = pricer.options
-        self.target = target
-        self.answer: PackingSolution = [[] for _ in self.instance.bin_types]
-
-    def run(
-        self, order: Sequence[int], stop: Stop
-    ) -> Iterator[PackingSolution]:
-        """Yield the answers that the descent leads to. Bin types are priced in the given order."""
-        few_bins = self.options.thresholds.exact_bins
-        while bins := self._free(order):
-            chosen = self._generate_columns(bins, stop)
-            if chosen is None:
-                return
-            nothing_fits = not any(chosen.values())
-            if nothing_fits:
-                yield self.answer
-                return
-            self._fix(chosen)
-            undecided = self._free(order)
-            if sum(undecided.values()) <= few_bins:
-                yield self._decided(undecided, stop)
-
-    def _free(self, order: Sequence[int]) -> dict[int, int]:
-        """Return by bin type the number of bins that have no column yet."""
-        free = free_bins(self.instance, self.answer)
-        return {
-            bin_type: free[bin_type] for bin_type in order if free[bin_type]
-        }
-
-    def _generate_columns(
-        self, bins: Mapping[int, int], stop: Stop
-    ) -> FractionalColumns | None:
-        """Solve the master problem of the free bins by column generation.
-
-        Returns
-        -------
-        The columns with copies, as soon as no column is better or the cost has reached the bound; None if they cannot
-        lead to a better answer, or the time is over.
-        """
-        turns = cycle(bins)
-        bins_per_turn = ceil(len(bins) / _TURNS)
-        priced_in_vain = 0
-        while not stop.reached():
-            choices = {
-                bin_type: self._columns_of(bin_type) for bin_type in bins
-            }
-            demand = unserved_demand(self.instance, self.answer)
-            master = RestrictedMaster(
-                self.instance, choices, bins, demand, stop
-            )
-            solution, cost = self._solve_relaxed(master, stop)
-            if solution is None:
-                return None
-            reached_bound = cost <= self.target.bound + _TOLERANCE
-            if reached_bound or priced_in_vain >= len(bins):
-                is_promising = cost <= self.target.best() - 1 + _TOLERANCE
-                if is_promising:
-                    return master.read(solution.values)
-                return None
-            prices = [
-                abs(solution.duals[row]) for row in master.rows_of_options
-            ]
-            bin_types = list(islice(turns, bins_per_turn))
-            best_columns = self.pricer.best(bin_types, prices, stop)
-            for bin_type, column in zip(bin_types, best_columns, strict=True):
-                if column is not None and self._add_if_better(
-                    bin_type, column, prices
-                ):
-                    priced_in_vain = 0
-                else:
-                    priced_in_vain += 1
-        return None
-
-    def _columns_of(self, bin_type: int) -> list[Column]:
-        return list(self.columns.of_bin_type[bin_type].values())
-
-    def _add_if_better(
-        self, bin_type: int, column: Column, prices: Sequence[float]
-    ) -> bool:
-        """Add a column of negative reduced cost. Whether it was one, and new."""
-        if not is_better(column, self._columns_of(bin_type), prices):
-            return False
-        return self.columns.add_column(bin_type, column)
-
-    def _solve_relaxed(
-        self, master: RestrictedMaster, stop: Stop
-    ) -> tuple[LinearSolution | None, float]:
-        """Return the best copies with fractions allowed, and the cost of all bins with them."""
-        spent = self._spent()
-        allowances = []
-        for cost, spent_already in zip(self.target.fixed, spent, strict=False):
-            allowances.append(cost - spent_already)
-        terms = master.cost_after(allowances)
-        total: float = spent[len(self.target.fixed)]
-        solution = solve_linear(master.cp, terms, stop)
-        if solution is not None:
-            total += sum(
-                factor * solution.values[variable.index]
-                for variable, factor in terms
-            )
-        return solution, total
-
-    def _spent(self) -> Costs:
-        """Return by tier what the options of the answer so far cost."""
-        placed = placed_of(self.instance, self.answer)
-        return spent_of(self.instance, self.answer, placed)
-
-    def _fix(self, chosen: FractionalColumns) -> None:
-        """Fix the columns that have whole copies; if there are none, round up the largest fraction."""
-        fractional = [
-            (bin_type, column, copies)
-            for bin_type, columns in chosen.items()
-            for column, copies in columns
-        ]
-        fixed = []
-        for bin_type, column, copies in fractional:
-            whole_copies = floor(copies + _TOLERANCE)
-            if whole_copies:
-                fixed.append((bin_type, column, whole_copies))
-        if not fixed:
-            bin_type, column, _ = max(fractional, key=lambda choice: choice[2])
-            fixed = [(bin_type, column, 1)]
-        for bin_type, column, whole_copies in fixed:
-            self.answer[bin_type] = [
-                *self.answer[bin_type],
-                (column, whole_copies),
-            ]
-
-    def _decided(self, bins: Mapping[int, int], stop: Stop) -> PackingSolution:
-        """Return the answer with the undecided bins decided by the exact model."""
-        demand = unserved_demand(self.instance, self.answer)
-        model = ExactModel(restricted(self.instance, bins, demand))
-        least_costs = []
-        for cost, spent in zip(
-            (*self.target.fixed, self.target.bound), self._spent(), strict=False
-        ):
-            least_costs.append(cost - spent)
-        model.miss_at_least(least_costs)
-        outcome = minimise(
-            model.cp,
-            model.all_costs(),
-            self.options,
-            stop.limited(_EXACT_EFFORT),
-        )
-        answer = list(self.answer)
-        if outcome.values is None:
-            return answer
-        packing = model.read(outcome.values)
-        bin_types: list[int] = []
-        for bin_type, count in bins.items():
-            bin_types += [bin_type] * count
-        for bin_number, bin_type in enumerate(bin_types):
-            column = Column.of(packing, bin_number)
-            self.columns.add_column(bin_type, column)
-            answer[bin_type] = [*answer[bin_type], (column, 1)]
-        return answer
-
-
 # ----------------------------------------------------------------------------
 # The component: rounds of search, and the exact model where they come to no end.
 
@@ -429,12 +186,6 @@ _FIRST_EFFORT: Final = 1.0
 
 _MOST_PACKINGS: Final = 64
 """Packings of a round."""
-
-_POLISHING_STEPS: Final = 4
-"""Steps of large-neighbourhood search in a round."""
-
-_PRICED_BINS: Final = 512
-"""With more bins, pricing columns for them takes longer than it is worth, unless nothing else helps."""
 
 _EXACT_BINS: Final = 64
 """Up to so many bins the exact model has all the rest of a time limit: it is likely to come to an end."""
@@ -484,7 +235,6 @@ class PackedComponent(BestOfClasses):
             len(bin_type.instances) for bin_type in instance.bin_types
         )
         self._search = PackingSearch(instance, options)
-        self._pricer = Pricer(instance, options)
         self.take_starts: TakeStarts | None = None
 
     def begin(self, stop: Stop) -> None:
@@ -505,9 +255,6 @@ class PackedComponent(BestOfClasses):
                 self.instance, guide(self.instance, shadow_prices)
             ),
         ]
-        if not self._targets:
-            for _ in self._search.construct_densely(stop):
-                yield
         for _ in range(self.options.thresholds.packings):
             self._search.construct(self._targets, stop)
             yield
@@ -552,8 +299,7 @@ class PackedComponent(BestOfClasses):
         packings = self.options.thresholds.round_packings
         while rounds_in_vain < patience:
             costs_before = self._search.costs
-            dives = self._bin_count <= _PRICED_BINS or rounds_in_vain > 0
-            for _ in self._round(level, stop, packings, dives=dives):
+            for _ in self._round(level, stop, packings):
                 if self._learn_best() and watch:
                     watch(self.cost(level), self.bounds[level])
                 if is_proven(self, level) or stop.reached():
@@ -580,32 +326,13 @@ class PackedComponent(BestOfClasses):
             take_starts, self.take_starts = self.take_starts, None
             take_starts(stop)
 
-    def _round(
-        self, level: int, stop: Stop, packings: int, *, dives: bool
-    ) -> Iterator[None]:
-        """Take the steps of a round, with a pause after each.
-
-        First packings, then the restricted master problem, then the diving heuristic or large-neighbourhood search.
-        """
-        search = self._search
+    def _round(self, level: int, stop: Stop, packings: int) -> Iterator[None]:
+        """Make packings, then solve the restricted master problem, with a pause after each."""
         for _ in range(packings):
-            search.construct(self._targets, stop)
+            self._search.construct(self._targets, stop)
             yield
-        search.combine(self._costs[:level], stop)
+        self._search.combine(self._costs[:level], stop)
         yield
-        if not dives:
-            for _ in range(_POLISHING_STEPS):
-                search.polish(stop)
-                yield
-            return
-        target = DivingTarget(
-            self._costs[:level], self.bounds[level], lambda: self.cost(level)
-        )
-        heuristic = DivingHeuristic(search.columns, self._pricer, target)
-        order = search.random.permutation(len(self.instance.bin_types)).tolist()
-        for answer in heuristic.run(order, stop):
-            search.consider(answer)
-            yield
 
     def _share_of_proof(self, stop: Stop) -> Stop:
         """Return the exact model's share of the time: with many bins half of the rest, as more can be packed then."""

@@ -40,9 +40,7 @@ __all__ = [
     "Targets",
     "costs_of",
     "free_bins",
-    "placed_of",
     "placements",
-    "spent_of",
     "unserved_demand",
 ]
 
@@ -267,13 +265,6 @@ class ConstructiveHeuristic:
                 construction.place(option, target, self.areas == area)
         return self._finish(construction, total, stop)
 
-    def construct_densely(
-        self, random: np.random.Generator, stop: Stop
-    ) -> Packing:
-        """Pack all bins with the most weight per price first, whatever the relaxation places. Raises as `construct`."""
-        _, total = self._option_prices()
-        return self._finish(_Construction(self, random), total, stop)
-
     def _finish(
         self, construction: _Construction, option_prices: Values, stop: Stop
     ) -> Packing:
@@ -435,11 +426,6 @@ class Columns:
             )
         return answer
 
-    def add_column(self, bin_type: int, column: Column) -> bool:
-        """Add a column. Whether it is new."""
-        key = np.array(column.counts, dtype=np.int64).tobytes()
-        return self.of_bin_type[bin_type].setdefault(key, column) is column
-
 
 def free_bins(
     instance: PackingInstance, answer: PackingSolution
@@ -470,7 +456,7 @@ def unserved_demand(
     return [max(0, count) for count in unserved]
 
 
-def placed_of(instance: PackingInstance, answer: PackingSolution) -> list[int]:
+def _placed_of(instance: PackingInstance, answer: PackingSolution) -> list[int]:
     """Return by demand class how many are placed: those that are served, of gangs only as many as are complete."""
     served_counts = []
     for size, unserved in zip(
@@ -498,8 +484,8 @@ def placed_of(instance: PackingInstance, answer: PackingSolution) -> list[int]:
 
 def costs_of(instance: PackingInstance, answer: PackingSolution) -> Costs:
     """Return by tier the weight of what is missed and of what options leave out, and the ranks of what is served."""
-    placed = placed_of(instance, answer)
-    costs = list(spent_of(instance, answer, placed))
+    placed = _placed_of(instance, answer)
+    costs = list(_spent_of(instance, answer, placed))
     for tier, weights in enumerate(instance.weights):
         for cls, weight in enumerate(weights):
             missed = instance.demand[cls] - placed[cls]
@@ -507,7 +493,7 @@ def costs_of(instance: PackingInstance, answer: PackingSolution) -> Costs:
     return tuple(costs)
 
 
-def spent_of(
+def _spent_of(
     instance: PackingInstance, answer: PackingSolution, placed: Sequence[int]
 ) -> Costs:
     """Return by tier what the options cost that place so many of each class: the best ones."""
@@ -565,7 +551,7 @@ def placements(
             for serving in _servings(instance, bin_instance, content, costs):
                 cls = instance.options[serving.option].cls
                 by_class[cls].append(serving)
-    placed = placed_of(instance, answer)
+    placed = _placed_of(instance, answer)
     named: list[Placement] = []
     for cls, servings in by_class.items():
         joint_demands = instance.classes[cls].joint_demands[: placed[cls]]

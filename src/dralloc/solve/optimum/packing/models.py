@@ -1,6 +1,6 @@
-"""The models of packing: the relaxation, the restricted master problem, the exact model, and pricing.
+"""The models of packing: the relaxation, the restricted master problem, and the exact model.
 
-What they have in common comes first. Pricing asks the exact model about one bin at a time.
+What they have in common comes first.
 """
 
 from __future__ import annotations
@@ -8,14 +8,10 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from dralloc.objects.choices import Options
 from dralloc.problem.indices import summed
 from dralloc.solve.optimum.packing.construction import (
     Column,
@@ -30,18 +26,15 @@ from dralloc.solve.optimum.packing.instance import (
 )
 from dralloc.solve.optimum.packing.units import Supplied
 from dralloc.solve.optimum.rows import Term, sum_of
-from dralloc.solve.optimum.search import as_one, minimise, solve_linear
+from dralloc.solve.optimum.search import as_one, solve_linear
 from dralloc.solve.optimum.solvers import cp_model
 from dralloc.solve.optimum.stopping import Stop
 
 __all__ = [
     "ExactModel",
-    "Pricer",
     "Relaxation",
     "RestrictedMaster",
     "guide",
-    "is_better",
-    "restricted",
 ]
 
 # ----------------------------------------------------------------------------
@@ -344,17 +337,8 @@ class RestrictedMaster(TieredModel):
 
 
 # ----------------------------------------------------------------------------
-# The exact model of packing, and pricing, which asks it about one bin at a time.
-#
-# The exact model decides over items and bins at once, so each bin is a place where
-# options are placed and items supplied. Pricing looks for the column of least reduced
-# cost: the best that a bin can serve at the dual values.
-
-_HIGHEST_PRICE: Final = 10**6
-"""The highest price as an integer."""
-
-_LEAST_GAIN: Final = 1e-7
-"""Less than this share of a bin's worth is not worth a column."""
+# The exact model of packing: it decides over items and bins at once, so each bin is a
+# place where options are placed and items supplied.
 
 
 class _BinVariables(NamedTuple):
@@ -421,12 +405,6 @@ class ExactModel(TieredModel):
                 for unit in units:
                     yield unit_type, [unit]
 
-    def miss_at_least(self, costs: Sequence[int]) -> None:
-        """Add that the first tiers cost at least so much, so that no cheaper answer is looked for."""
-        for level, least in enumerate(costs[: len(self.instance.tiers)]):
-            if terms := self.cost(level):
-                self.cp.add(sum_of(terms) >= least)
-
     def hint(self, answer: PackingSolution) -> None:
         """Start the search from an answer."""
         nothing = (0,) * len(self.instance.options)
@@ -474,73 +452,3 @@ class ExactModel(TieredModel):
             items = self.instance.options[option].items
             for _ in range(values[variable.index]):
                 yield option, [suppliers[item.type].pop(0) for item in items]
-
-
-class Pricer:
-    """Solves the pricing problems.
-
-    Of the options the seed counts, and the jobs, as threads: a process would begin for longer than it works.
-    """
-
-    def __init__(self, instance: PackingInstance, options: Options) -> None:
-        self.instance = instance
-        self.options = options
-        self._models: dict[int, ExactModel] = {}
-
-    def best(
-        self, bin_types: Sequence[int], prices: Sequence[float], stop: Stop
-    ) -> list[Column | None]:
-        """Return by bin type the column of most worth at the prices (the dual values) of the options.
-
-        None if the time is over. Each is decided by itself, so that it does not matter in how many threads.
-        """
-        models = [self._model(bin_type) for bin_type in bin_types]
-        solve_model = partial(self._best_column, prices=prices, stop=stop)
-        if self.options.jobs == 1:
-            return list(map(solve_model, models))
-        with ThreadPoolExecutor(self.options.jobs) as threads:
-            return list(threads.map(solve_model, models))
-
-    def _model(self, bin_type: int) -> ExactModel:
-        """Return the exact model of one bin of a type; it is kept, and only its objective changes."""
-        if bin_type not in self._models:
-            single_bin = restricted(
-                self.instance, {bin_type: 1}, self.instance.demand
-            )
-            self._models[bin_type] = ExactModel(single_bin)
-        return self._models[bin_type]
-
-    def _best_column(
-        self, model: ExactModel, prices: Sequence[float], stop: Stop
-    ) -> Column | None:
-        scale = _HIGHEST_PRICE / (max(prices) or 1.0)
-        cost: list[Term] = []
-        for option, variable in model.bins[0].placed.items():
-            price = round(scale * prices[option])
-            cost.append((variable, -price))
-        outcome = minimise(model.cp, cost, self.options, stop)
-        if outcome.values is None:
-            return None
-        return Column.of(model.read(outcome.values), 0)
-
-
-def restricted(
-    instance: PackingInstance, bins: Mapping[int, int], demand: Sequence[int]
-) -> PackingInstance:
-    """Return the instance with only some bins of each bin type, and some of the demands of each class."""
-    bin_types = []
-    for bin_type, count in bins.items():
-        complete = instance.bin_types[bin_type]
-        bin_types.append(
-            replace(complete, instances=complete.instances[:count])
-        )
-    return replace(instance, bin_types=tuple(bin_types), demand=tuple(demand))
-
-
-def is_better(
-    column: Column, columns: Sequence[Column], prices: Sequence[float]
-) -> bool:
-    """Whether a column has a negative reduced cost: it is worth more than all known ones of its bin type."""
-    counts = [candidate.counts for candidate in (column, *columns)]
-    worth, *known_worths = np.array(counts) @ np.array(prices)
-    return bool(worth > max(known_worths, default=0.0) + _LEAST_GAIN * worth)
