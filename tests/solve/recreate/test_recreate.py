@@ -261,7 +261,15 @@ def test_no_time_no_answer() -> None:
     )
 
 
-def test_parts_that_there_is_no_time_for_stay_as_they_are() -> None:
+def test_parts_that_there_is_no_time_for_stay_as_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To begin a search takes a while by itself: none begins when the time of the round is over."""
+
+    def begin(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("dralloc.solve.recreate.search.ChangeSearch", begin)
     problem = mixed_sizes()
     start = first_fit(problem).placements
     [answer] = recreated(problem, start, Options(), lambda: 1e-9)
@@ -277,6 +285,10 @@ def test_an_order_ends_where_it_is_when_the_time_is_over(
     answer, *_ = starts(problem, seconds=lambda: next(clock, 0.0))
     unlimited, *_ = starts(problem)
     assert set(answer) <= set(unlimited)
+    # It is asked for the time before each gang, and before each demand without one.
+    placed = [placement.demand for placement in answer]
+    units = {problem.demands[demand].placed_with or demand for demand in placed}
+    assert len(units) <= ticks
     has_time_left = next(clock, None) is not None
     if has_time_left:
         assert answer == unlimited

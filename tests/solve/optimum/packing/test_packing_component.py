@@ -35,8 +35,8 @@ def problem_to_pack() -> Problem:
 def no_packing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every step of packing find nothing."""
     search = component.PackingSearch
-    monkeypatch.setattr(search, "construct", lambda *_: False)
-    monkeypatch.setattr(search, "combine", lambda *_: False)
+    monkeypatch.setattr(search, "construct", lambda *_: None)
+    monkeypatch.setattr(search, "combine", lambda *_: None)
     monkeypatch.setattr(component.PackedComponent, "_prove", lambda *_: None)
 
 

@@ -78,29 +78,27 @@ class PackingSearch:
         self.costs: Costs = costs_of(instance, self.best)
         self.constructed = 0
 
-    def consider(self, answer: PackingSolution) -> bool:
+    def consider(self, answer: PackingSolution) -> None:
         """Keep an answer if it is the best."""
         costs = costs_of(self.instance, answer)
-        if costs >= self.costs:
-            return False
-        self.best = answer
-        self.costs = costs
-        return True
+        if costs < self.costs:
+            self.best = answer
+            self.costs = costs
 
-    def learn(self, packing: Packing) -> bool:
+    def learn(self, packing: Packing) -> None:
         """Add the columns of a packing, and consider it as a whole."""
-        return self.consider(self.columns.add(packing))
+        self.consider(self.columns.add(packing))
 
-    def construct(self, targets: Targets, stop: Stop) -> bool:
+    def construct(self, targets: Targets, stop: Stop) -> None:
         """Construct one more packing. Raises as `combine`."""
         turn, number = divmod(self.constructed, len(self.heuristics))
         self.constructed += 1
         heuristic = self.heuristics[number]
         noise = _NOISES[turn % len(_NOISES)]
         packing = heuristic.construct(targets, self.random, noise, stop)
-        return self.learn(packing)
+        self.learn(packing)
 
-    def combine(self, fixed: Sequence[int], stop: Stop) -> bool:
+    def combine(self, fixed: Sequence[int], stop: Stop) -> None:
         """Solve the restricted master problem: with fractions, then in integers where there are any.
 
         What counts is the tier after those whose costs are fixed.
@@ -121,16 +119,16 @@ class PackingSearch:
         )
         solution = solve_linear(master.cp, master.cost_after(fixed), stop)
         if solution is None:
-            return False
+            return
         for bin_type, chosen in master.read(solution.values).items():
             for column, copies in chosen:
                 whole_copies = floor(copies + _TOLERANCE)
                 if whole_copies:
                     answer[bin_type].append((column, whole_copies))
         self._rank_columns(master, solution, stop)
-        return self._complete(answer, stop)
+        self._complete(answer, stop)
 
-    def _complete(self, partial: PackingSolution, stop: Stop) -> bool:
+    def _complete(self, partial: PackingSolution, stop: Stop) -> None:
         """Choose columns for the bins that have none, for the demand that is not served."""
         bins = free_bins(self.instance, partial)
         choices: dict[int, list[Column]] = {}
@@ -138,7 +136,8 @@ class PackingSearch:
             if columns and bins[bin_type]:
                 choices[bin_type] = self._choice(bin_type)
         if not choices:
-            return self.consider(partial)
+            self.consider(partial)
+            return
         demand = unserved_demand(self.instance, partial)
         master = RestrictedMaster(self.instance, choices, bins, demand, stop)
         effort = 1.0 + sum(bins.values()) / 100
@@ -150,7 +149,7 @@ class PackingSearch:
             for bin_type, chosen in master.read(outcome.values).items():
                 completed = [(column, int(copies)) for column, copies in chosen]
                 answer[bin_type] = [*partial[bin_type], *completed]
-        return self.consider(answer)
+        self.consider(answer)
 
     def _choice(self, bin_type: int) -> list[Column]:
         """Return the columns of least reduced cost, and those of the best answer, each once."""
