@@ -32,6 +32,7 @@ from dralloc.problem import (
     SlotIndex,
     Usage,
 )
+from dralloc.problem.inter_pod import OneDomain, Role
 from dralloc.problem.solution import Solution, Status
 from dralloc.solve.optimum import Options, solve
 from strategies import TableEligibility
@@ -239,3 +240,26 @@ def devices_of(solution: Solution) -> list[list[int]]:
         [grant.device for claim in placement.grants for grant in claim]
         for placement in solution.placements
     ]
+
+
+def rack_with_a_waiting_gang() -> Problem:
+    """Two racks of two nodes with two devices each, of which six pods take six: no rack is left for a gang of four."""
+    builder = ProblemBuilder(nodes=4)
+    for node in range(4):
+        for _ in range(2):
+            builder.device(node)
+    for _ in range(6):
+        builder.pod(builder.claim(AlternativeSpec()))
+    for _ in range(4):
+        builder.pod(builder.claim(AlternativeSpec()), gang="quartet")
+    problem = builder.problem()
+    racks = {
+        node.name: f"rack-{number // 2}"
+        for number, node in enumerate(problem.nodes)
+    }
+    role = Role(OneDomain(racks), carries=True, counts=True)
+    demands = [
+        replace(demand, roles=(role,)) if demand.gang else demand
+        for demand in problem.demands
+    ]
+    return replace(problem, demands=tuple(demands))

@@ -30,7 +30,7 @@ from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, Progress, parallel, solve
 from dralloc.solve.optimum.candidates import survey
 from dralloc.solve.optimum.division import Division
-from dralloc.solve.optimum.neighbourhood import WarmUp
+from dralloc.solve.optimum.improve.task import WarmUp
 from dralloc.solve.optimum.parallel import Excerpts
 from dralloc.solve.work import run_all
 from examples import examples

@@ -64,8 +64,8 @@ from dralloc.solve.optimum.improve import (
     climbing_on,
     relaxation_stop,
 )
+from dralloc.solve.optimum.improve.task import WarmUp
 from dralloc.solve.optimum.model import Model
-from dralloc.solve.optimum.neighbourhood import WarmUp
 from dralloc.solve.optimum.objective import (
     DemandSubset,
     Objective,

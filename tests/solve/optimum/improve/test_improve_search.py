@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import gc
-import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from math import inf
-from random import Random
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -20,31 +16,16 @@ from budget_strategies import renamed
 from dralloc.check.problem import violations
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Goal, Options, Thresholds
-from dralloc.objects.errors import ModelError
 from dralloc.objects.user_rules import Budget
-from dralloc.problem import DemandIndex, Problem, indices
-from dralloc.problem.inter_pod import OneDomain, Role
+from dralloc.problem import Problem, indices
 from dralloc.problem.solution import (
-    APPRAISAL_UNIT,
-    Appraisal,
     Placement,
     Solution,
 )
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Progress, solve
-from dralloc.solve.optimum.candidates import CandidateSite
 from dralloc.solve.optimum.improve import (
     NeighbourhoodSearch,
-    NeighbourhoodSelection,
-    Proposal,
-    SearchedComponent,
-    climbing_on,
-)
-from dralloc.solve.optimum.neighbourhood import (
-    Bonds,
-    Incumbent,
-    NeighbourhoodTask,
-    neighbourhood,
 )
 from dralloc.solve.optimum.objective import (
     DemandSubset,
@@ -54,12 +35,14 @@ from dralloc.solve.optimum.objective import (
     placed_weight,
     within_caps,
 )
-from dralloc.solve.optimum.relax import Bound, RelaxationLadder
 from dralloc.solve.optimum.stopping import Stop
-from dralloc.solve.work import Parcel
 from examples import examples
 from mixed_strategies import mixed_clusters
-from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
+from solve.optimum.problem_builder import (
+    AlternativeSpec,
+    ProblemBuilder,
+    rack_with_a_waiting_gang,
+)
 
 THOROUGH = settings(
     max_examples=examples(60),
@@ -289,155 +272,6 @@ def test_a_gang_outside_of_the_neighbourhood_stays_whole() -> None:
     assert [placement.demand for placement in best] == [0, 1, 2]
 
 
-def rack_with_a_waiting_gang() -> Problem:
-    """Two racks of two nodes with two devices each, of which six pods take six: no rack is left for a gang of four."""
-    builder = ProblemBuilder(nodes=4)
-    for node in range(4):
-        for _ in range(2):
-            builder.device(node)
-    for _ in range(6):
-        builder.pod(builder.claim(AlternativeSpec()))
-    for _ in range(4):
-        builder.pod(builder.claim(AlternativeSpec()), gang="quartet")
-    problem = builder.problem()
-    racks = {
-        node.name: f"rack-{number // 2}"
-        for number, node in enumerate(problem.nodes)
-    }
-    role = Role(OneDomain(racks), carries=True, counts=True)
-    demands = [
-        replace(demand, roles=(role,)) if demand.gang else demand
-        for demand in problem.demands
-    ]
-    return replace(problem, demands=tuple(demands))
-
-
-def selection_of(
-    problem: Problem, appraisal: Appraisal | None
-) -> NeighbourhoodSelection:
-    incumbent = Incumbent(problem, first_fit(problem).placements)
-    return NeighbourhoodSelection(
-        incumbent,
-        Bonds(problem),
-        indices(problem.demands),
-        seed=0,
-        largest_block=40,
-        appraisal=appraisal,
-    )
-
-
-def ten_proposals(
-    selection: NeighbourhoodSelection, way: str
-) -> list[Proposal]:
-    drawn = (selection.propose((), 8) for _ in range(100))
-    by_way = [
-        proposal
-        for proposal in drawn
-        if proposal and proposal.approach.way == way
-    ]
-    return by_way[:10]
-
-
-def test_neighbourhoods_for_a_gang_free_one_of_its_racks_and_try_it() -> None:
-    problem = rack_with_a_waiting_gang()
-    selection = selection_of(problem, None)
-    proposals = ten_proposals(selection, "for a waiting block")
-    assert proposals
-    gang = selection.bonds.block_of[DemandIndex(6)]
-    for proposal in proposals:
-        assert gang in proposal.blocks
-        assert set(proposal.nodes) in ({0, 1}, {2, 3})
-
-
-def test_neighbourhoods_far_from_the_bound_are_where_nodes_are_not_paid_for() -> (
-    None
-):
-    problem = rack_with_a_waiting_gang()
-    selection = selection_of(problem, None)
-    assert not ten_proposals(selection, "far from the bound")
-    sizes = dict.fromkeys(indices(problem.demands), 10)
-    # What stands on a node pays 20: of the last node that is hardly anything.
-    appraisal = Appraisal(sizes, sizes, (20, 20, 20, 10**9))
-    selection = selection_of(problem, appraisal)
-    proposals = ten_proposals(selection, "far from the bound")
-    assert proposals
-    assert all(proposal.nodes[0] == 3 for proposal in proposals)
-
-
-@settings(THOROUGH, max_examples=examples(200))
-@given(weighted(), st.randoms(use_true_random=False))
-def test_where_the_bound_leaves_no_room_nothing_is_gained(
-    problem: Problem, random: Random
-) -> None:
-    """Neighbourhoods that are not tried for that are solved here, exactly."""
-    tiers = placed_weight(problem)
-    ladder = RelaxationLadder(problem, tiers, Stop())
-    list(ladder.bounds())
-    start = []
-    if random.random() < PART:
-        start = within_caps(problem, first_fit(problem).placements)
-    incumbent, bonds = Incumbent(problem, start), Bonds(problem)
-    selection = NeighbourhoodSelection(
-        incumbent,
-        bonds,
-        indices(problem.demands),
-        seed=0,
-        largest_block=40,
-        appraisal=ladder.appraisal(),
-        counts_weight_alone=True,
-    )
-    nodes = [node for node in problem.all_nodes if random.random() < PART]
-    blocks = [
-        block for block in indices(bonds.blocks) if random.random() < PART
-    ]
-    if selection.may_gain(nodes, blocks):
-        return
-    area = neighbourhood(incumbent, bonds, blocks, nodes)
-    task = NeighbourhoodTask(
-        area.packed(Parcel(problem.eligibility)),
-        area.hint,
-        tiers,
-        aim=len(tiers),
-        extra=None,
-        options=Options(),
-        effort=inf,
-        end=inf,
-    )
-    assert task.run().placements is None
-
-
-def test_room_for_one_that_is_worth_more_is_made_whatever_the_prices_say() -> (
-    None
-):
-    """Two demands stand where one waits that is worth forty: at these prices no more than two."""
-    builder = ProblemBuilder()
-    builder.device()
-    builder.device()
-    for _ in range(2):
-        builder.pod(builder.claim(AlternativeSpec()))
-    builder.pod(builder.claim(AlternativeSpec(2)), weight=40)
-    problem = builder.problem()
-    sizes = {
-        demand: APPRAISAL_UNIT * count
-        for demand, count in zip(
-            indices(problem.demands), (1, 1, 2), strict=True
-        )
-    }
-    nothing = dict.fromkeys(sizes, 0)
-    incumbent = Incumbent(problem, first_fit(problem).placements)
-    selection = NeighbourhoodSelection(
-        incumbent,
-        Bonds(problem),
-        indices(problem.demands),
-        seed=0,
-        largest_block=40,
-        appraisal=Appraisal(sizes, nothing, (2 * APPRAISAL_UNIT,)),
-        counts_weight_alone=True,
-    )
-    assert not selection.may_gain(problem.all_nodes, [0, 1])
-    assert selection.may_gain(problem.all_nodes, [0, 1, 2])
-
-
 def test_a_search_makes_room_for_a_gang() -> None:
     """Two of six pods have to go, so that a gang of four has a rack."""
     problem = rack_with_a_waiting_gang()
@@ -445,69 +279,3 @@ def test_a_search_makes_room_for_a_gang() -> None:
     assert len(start) == 6
     *_, best = searched(problem, start)
     assert len(best) == 8
-
-
-def test_ways_that_gain_more_for_their_work_come_up_more_often() -> None:
-    selection = selection_of(rack_with_a_waiting_gang(), None)
-    [good, *others] = {
-        proposal.approach: proposal
-        for _ in range(100)
-        if (proposal := selection.propose((), 8))
-    }.values()
-    for _ in range(100):
-        selection.learn(good._replace(work=100.0), better=True)
-        for proposal in others:
-            selection.learn(proposal._replace(work=1000.0), better=False)
-    drawn = [selection.propose((), 8) for _ in range(100)]
-    good_ones = [
-        proposal
-        for proposal in drawn
-        if proposal and proposal.approach == good.approach
-    ]
-    assert len(good_ones) > 80
-
-
-def no_sites(
-    demands: Sequence[DemandIndex], stop: Stop
-) -> dict[DemandIndex, tuple[CandidateSite, ...]]:
-    del demands, stop
-    return {}
-
-
-def test_bounds_that_are_proven_meanwhile_count_afterwards() -> None:
-    problem = rack_with_a_waiting_gang()
-    component = SearchedComponent(
-        DemandSubset(problem, indices(problem.demands)),
-        tiers_of(problem, Goal.NONE),
-        (),
-        no_sites,
-    )
-    # There is a ladder, and nobody had time to climb.
-    component.climb(Stop.after(0))
-    before = component.relaxation
-    with climbing_on([component], Stop()):
-        while not component.is_at_the_top:
-            time.sleep(0.01)
-        meanwhile = component.relaxation
-    assert (before, meanwhile) == ("", "")
-    assert component.relaxation
-    assert component.appraisal is not None
-
-
-def test_a_failure_while_climbing_is_not_lost() -> None:
-    class Failing(SearchedComponent):
-        def more_bounds(
-            self, stop: Stop, least_gain: float = 0.0
-        ) -> Iterator[Bound]:
-            del stop, least_gain
-            raise ModelError("amounts are too large")
-
-    problem = rack_with_a_waiting_gang()
-    component = Failing(
-        DemandSubset(problem, indices(problem.demands)),
-        tiers_of(problem, Goal.NONE),
-        (),
-        no_sites,
-    )
-    with pytest.raises(ModelError), climbing_on([component], Stop()):
-        pass

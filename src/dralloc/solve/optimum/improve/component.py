@@ -1,0 +1,330 @@
+"""Demands that are too many or too mixed for one model: a bound, a search, and the exact model at last."""
+
+from __future__ import annotations
+
+from collections.abc import (
+    Callable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Final, Protocol
+
+from dralloc.objects.choices import Options
+from dralloc.objects.errors import AllocationError
+from dralloc.problem import Problem
+from dralloc.problem.indices import DemandIndex
+from dralloc.problem.solution import (
+    Appraisal,
+    LevelPrices,
+    Placement,
+)
+from dralloc.solve.optimum.candidates import CandidateSite
+from dralloc.solve.optimum.component import Component, is_proven
+from dralloc.solve.optimum.improve.search import NeighbourhoodSearch
+from dralloc.solve.optimum.objective import DemandSubset, Objective
+from dralloc.solve.optimum.relax import Bound, RelaxationLadder
+from dralloc.solve.optimum.search import Watch
+from dralloc.solve.optimum.stopping import Cancelled, Stop, Stopped
+
+__all__ = [
+    "FindSites",
+    "SearchedComponent",
+    "climbing_on",
+    "relaxation_stop",
+]
+
+_SMALL: Final = 16_000
+"""Up to so many candidates, the exact model may decide in no time."""
+
+_TINY: Final = 8_000
+"""Up to so many candidates, the exact model is as fast as any other search."""
+
+_FIRST_EFFORT: Final = 1.0
+"""What it may take for that (see `Stop.effort`)."""
+
+
+_RELAXING: Final = 0.2
+"""The part of the time that the ladder of relaxations may take before there is a good answer."""
+
+_RELAXING_SECONDS: Final = 4.0
+_RELAXING_IN_SHORT: Final = 0.25
+"""It may always take so many seconds, up to this part of the time: the search goes by its prices."""
+
+_WORTHWHILE: Final = 0.005
+"""While processors are needed for the search, rungs are climbed that are likely to bring so much, as a part of all
+demands."""
+
+_RELAXING_AT_LAST: Final = 0.6
+"""The part of the time that is left when nothing helps the search any more; the bound may still become better."""
+
+
+def relaxation_stop(stop: Stop) -> Stop:
+    """Return when the ladder of relaxations has to make way for the search for answers."""
+    seconds = stop.seconds()
+    in_short = min(_RELAXING_SECONDS, _RELAXING_IN_SHORT * seconds)
+    return stop.within(max(_RELAXING * seconds, in_short))
+
+
+@contextmanager
+def climbing_on(
+    components: Sequence[SearchedComponent], stop: Stop
+) -> Iterator[None]:
+    """Climb on while answers are searched for in other processes; what is proven by the end of the block counts.
+
+    Meanwhile this process has nothing to do, and what a linear program takes of a processor is much less than what it
+    takes of the time.
+    """
+    ending = Cancelled(lambda: bool(stop.cancelled))
+    until = replace(stop, cancelled=ending)
+    proven: list[tuple[SearchedComponent, Bound]] = []
+
+    def climb() -> None:
+        for component in components:
+            proven.extend(
+                (component, bound)
+                for bound in component.more_bounds(until, _WORTHWHILE)
+            )
+
+    with ThreadPoolExecutor(max_workers=1) as threads:
+        climbing = threads.submit(climb)
+        try:
+            yield
+        finally:
+            ending.cancel()
+            wait([climbing])
+    climbing.result()
+    for component, bound in proven:
+        component.take_over(bound)
+    for component in components:
+        component.appraise(stop)
+
+
+class FindSites(Protocol):
+    """Works out where the demands of a component could go, if that is not known yet."""
+
+    def __call__(
+        self, demands: Sequence[DemandIndex], stop: Stop
+    ) -> Mapping[DemandIndex, tuple[CandidateSite, ...]]:
+        """Raises `Stopped` if there is no time for it, or if there are too many candidates for a model."""
+
+
+class SearchedComponent(Component):
+    """Demands that large-neighbourhood search places, as `Component`.
+
+    Parameters
+    ----------
+    find_sites
+        For the exact model, if the subset has no sites.
+
+    Attributes
+    ----------
+    failures
+        Selectors that failed on a device, which was left out.
+    appraisal
+        What demands and nodes are worth at the prices of the relaxation; None before `climb`.
+    """
+
+    def __init__(
+        self,
+        subset: DemandSubset,
+        tiers: Sequence[Objective],
+        placements: Sequence[Placement],
+        find_sites: FindSites,
+    ) -> None:
+        self._relaxed: Bound | None = None
+        super().__init__(subset, tiers, placements)
+        self._ladder: RelaxationLadder | None = None
+        self.appraisal: Appraisal | None = None
+        self._find_sites = find_sites
+        self.size = max(self.size, len(subset.demands))
+        self.failures: tuple[AllocationError, ...] = ()
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the exact model is not likely to decide it in no time."""
+        return not self.subset.sites or self.size > _SMALL
+
+    @property
+    def needs_start(self) -> bool:
+        """Whether the exact model takes so long that a good answer to start from comes sooner."""
+        return not self.subset.sites or self.size > _TINY
+
+    @property
+    def relaxation(self) -> str:
+        """What was left out for the bound; empty if there is none by a relaxation."""
+        return self._relaxed.why if self._relaxed else ""
+
+    @property
+    def prices(self) -> Sequence[LevelPrices]:
+        """What proved the bound."""
+        return self._relaxed.prices if self._relaxed else ()
+
+    def limits(self) -> Mapping[int, int]:
+        """Return how many demands the optimum places at most, by weight, of weights that are a level alone."""
+        if not self._relaxed:
+            return {}
+        weights = [
+            self.subset.problem.demands[placement.demand].weight
+            for placement in self.placements
+        ]
+        reached = [
+            sum(map(level.of, weights)) for level in self._relaxed.levels
+        ]
+        level_limits = self._relaxed.most_of_optimum(reached)
+        return {
+            level.unit: units
+            for level, units in zip(
+                self._relaxed.levels, level_limits, strict=True
+            )
+            if level.lowest == level.highest
+        }
+
+    def improve(
+        self, level: int, options: Options, stop: Stop, watch: Watch | None
+    ) -> None:
+        """Solve a tier with the tiers before it, which must be proven, fixed; later ones are improved with it.
+
+        Relax, improve, prove: a bound that leaves couplings out, better answers by neighbourhoods, and the exact model
+        for what is still apart.
+        """
+        with suppress(Stopped):
+            if not self.is_large:
+                self._improve(
+                    level, options, stop.limited(_FIRST_EFFORT), watch
+                )
+            if not is_proven(self, level):
+                self.climb(relaxation_stop(stop))
+            if not is_proven(self, level):
+                self._search([level], options, stop, watch)
+            if not is_proven(self, level):
+                self.climb(stop.within(_RELAXING_AT_LAST * stop.seconds()))
+            if not is_proven(self, level) and options.steps is None:
+                if not self.subset.sites:
+                    self.subset = replace(
+                        self.subset,
+                        sites=self._find_sites(self.subset.demands, stop),
+                    )
+                self._improve(level, options, stop, watch)
+
+    def recall(self, prices: Sequence[LevelPrices], stop: Stop) -> None:
+        """Prove what the prices of an earlier answer prove here, and appraise demands by these prices."""
+        ladder = RelaxationLadder(self._own_problem(), self.tiers, stop)
+        bound = ladder.bound_by(prices)
+        if bound is not None:
+            self._relaxed = bound
+            self.relax(bound.costs)
+            self._appraise(ladder)
+
+    def climb(
+        self, stop: Stop, tell: Callable[[], object] | None = None
+    ) -> None:
+        """Climb the ladder of relaxations, from where it was left, for bounds and for what demands are worth.
+
+        Parameters
+        ----------
+        tell
+            Called after each bound.
+        """
+        if self._ladder is None:
+            self._ladder = RelaxationLadder(
+                self._own_problem(), self.tiers, stop
+            )
+        if not self.is_at_the_top:
+            for bound in self.more_bounds(stop):
+                self.take_over(bound)
+                if tell is not None:
+                    tell()
+            self.appraise(stop)
+
+    @property
+    def is_at_the_top(self) -> bool:
+        """Whether there is no better relaxation."""
+        return self._ladder is not None and self._ladder.is_at_the_top
+
+    def more_bounds(
+        self, stop: Stop, least_gain: float = 0.0
+    ) -> Iterator[Bound]:
+        """Climb on, and give out what is proven: nothing else of the component changes.
+
+        Parameters
+        ----------
+        least_gain
+            As `RelaxationLadder.bounds` takes it.
+        """
+        if self._ladder is not None:
+            self._ladder.allow(stop)
+            yield from self._ladder.bounds(least_gain)
+
+    def take_over(self, bound: Bound) -> None:
+        """Count a bound, if it is better than what is known."""
+        if self._relaxed is None or bound.costs > self._relaxed.costs:
+            self._relaxed = bound
+            self.relax(bound.costs)
+
+    def appraise(self, stop: Stop) -> None:
+        """Keep what demands and nodes are worth at the last prices, if there are any."""
+        if self._ladder is not None:
+            self._ladder.allow(stop)
+            self._appraise(self._ladder)
+
+    def _appraise(self, ladder: RelaxationLadder) -> None:
+        with suppress(Stopped):
+            appraisal = ladder.appraisal()
+            if appraisal is not None:
+                self.appraisal = appraisal.renumbered(self.subset.demands)
+
+    def _own_problem(self) -> Problem:
+        """Return the problem with these demands alone."""
+        problem = self.subset.problem
+        if len(self.subset.demands) == len(problem.demands):
+            return problem
+        demands = [problem.demands[demand] for demand in self.subset.demands]
+        return replace(problem, demands=tuple(demands))
+
+    def _learn(
+        self, level: int, bound: int, placements: Sequence[Placement] | None
+    ) -> None:
+        super()._learn(level, bound, placements)
+        self.relax(self._relaxed.costs if self._relaxed else ())
+
+    def improve_all(
+        self, options: Options, stop: Stop, watch: Watch | None
+    ) -> None:
+        """Search for better answers in all tiers at once, whether or not those before a tier are proven."""
+        with suppress(Stopped):
+            self._search(range(len(self.tiers)), options, stop, watch)
+
+    def _weight_tiers(self) -> int:
+        """How many tiers the weight has: where it is a matter of more or less placed, it is in all of them."""
+        return sum(tier.weights is not None for tier in self.tiers)
+
+    def _search(
+        self,
+        levels: Sequence[int],
+        options: Options,
+        stop: Stop,
+        watch: Watch | None,
+    ) -> None:
+        """Search neighbourhoods until nothing helps any more, or the bounds of these tiers are met."""
+        first = levels[0]
+        search = NeighbourhoodSearch(
+            self.subset,
+            self.tiers,
+            self.placements,
+            options,
+            aim=max(levels[-1] + 1, self._weight_tiers()),
+            appraisal=self.appraisal,
+        )
+        try:
+            for answer in search.run(stop):
+                self._learn(first, self.bounds[first], answer)
+                if watch:
+                    watch(self.cost(first), self.bounds[first])
+                if all(is_proven(self, level) for level in levels):
+                    break
+        finally:
+            self.failures = tuple(search.failures.values())

@@ -1,0 +1,416 @@
+"""Which neighbourhood comes next: some nodes, what stands on them, and who waits for room there.
+
+There are several ways to choose nodes (`dralloc.solve.optimum.improve.drafts`), drawn by what they gained for the work
+that they were. Freed are the blocks that stand on the nodes, as long as there is room, and beside them blocks that wait
+(`dralloc.solve.optimum.improve.waiting`) and that one of the nodes could serve.
+
+Source: Ropke and Pisinger 2006 for the choice by success, here by success for work, as neighbourhoods of many nodes
+take ten times as long as those of few.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Hashable, Iterable, Sequence, Set
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dralloc.problem import NodeIndex, indices, numbered
+from dralloc.problem.indices import DemandIndex
+from dralloc.problem.solution import APPRAISAL_UNIT, Appraisal
+from dralloc.solve.optimum.candidates import NodeCapabilities
+from dralloc.solve.optimum.improve.drafts import NodeDrafts
+from dralloc.solve.optimum.improve.incumbent import Bonds, Incumbent
+from dralloc.solve.optimum.improve.waiting import WaitingBlocks
+from dralloc.solve.optimum.relax.prices import levels_of
+
+__all__ = ["NeighbourhoodSelection", "Proposal"]
+
+_BREADTHS: Final = (4, 24)
+"""On so many nodes at most demands are freed. Where nodes have many demands, few nodes are most often enough; where
+they have one or two, an exchange takes more of them."""
+
+_TRUST: Final = 3000
+"""Each way begins as if it had had one success for so much work, which is that of about twenty small neighbourhoods."""
+
+_GANG_EFFORT: Final = 4.0
+"""To make room for a gang takes so many times the work of the solver."""
+
+_ONE_MORE: Final = APPRAISAL_UNIT - APPRAISAL_UNIT // 1000
+"""What the smallest gain is worth, a little less for what was rounded."""
+
+
+class _Approach(NamedTuple):
+    """A way to choose nodes, by its name, and on how many of them demands are freed at most."""
+
+    way: str
+    breadth: int
+
+
+@dataclass(slots=True)
+class _Experience:
+    """How often an approach led to a better answer, and how much work that was."""
+
+    successes: int = 0
+    work: float = 0.0
+
+    @property
+    def gain(self) -> float:
+        """Successes for work, as far as that is known; where nothing helps, all approaches get as much work."""
+        return (1 + self.successes) / (_TRUST + self.work)
+
+
+class Proposal(NamedTuple):
+    """Blocks to free, for these nodes.
+
+    Parameters
+    ----------
+    approach
+        That which proposed them.
+    reserved
+        All that no other neighbourhood may touch at the same time: nodes, pools that several nodes can use, blocks, and
+        rules between pods.
+    work
+        About how long it takes: the number of ways to put a demand on a node, times the effort. Counted and not
+        measured, so that the search takes the same steps wherever it runs.
+    effort
+        How much work the solver may do about it, as a multiple of what it usually may.
+    """
+
+    approach: _Approach
+    nodes: tuple[NodeIndex, ...]
+    blocks: tuple[int, ...]
+    reserved: frozenset[Hashable]
+    work: float
+    effort: float = 1.0
+
+
+class _Reservations:
+    """What a neighbourhood has for itself, by what is in it."""
+
+    def __init__(self, incumbent: Incumbent, bonds: Bonds) -> None:
+        self._incumbent = incumbent
+        self._bonds = bonds
+        nodes = incumbent.problem.nodes
+        users = Tally(pool.id for node in nodes for pool in node.pools)
+        self._shared_pools = {
+            index: [pool.id for pool in node.pools if users[pool.id] > 1]
+            for index, node in numbered(nodes)
+        }
+
+    def shares_pools(self, node: NodeIndex) -> bool:
+        """Whether other nodes can use a pool of this node."""
+        return bool(self._shared_pools[node])
+
+    def of_node(self, node: NodeIndex) -> set[Hashable]:
+        """The node, and the pools that others can use, too."""
+        pools = {("pool", pool) for pool in self._shared_pools[node]}
+        return {("node", node), *pools}
+
+    def of_block(self, block: int) -> set[Hashable]:
+        """The block, the rules in which it has a role, and the nodes where it stands."""
+        reserved: set[Hashable] = {("block", block)}
+        placements = self._incumbent.placements
+        for demand in self._bonds.blocks[block]:
+            roles = self._incumbent.problem.demands[demand].roles
+            reserved.update(("rule", role.rule) for role in roles)
+            if demand in placements:
+                reserved |= self.of_node(placements[demand].node)
+        return reserved
+
+
+class _Assembly:
+    """A neighbourhood in the making.
+
+    Parameters
+    ----------
+    busy
+        What others have reserved.
+    """
+
+    def __init__(
+        self, reservations: _Reservations, bonds: Bonds, busy: Set[Hashable]
+    ) -> None:
+        self._reservations = reservations
+        self._bonds = bonds
+        self._busy = busy
+        self.nodes: list[NodeIndex] = []
+        self.blocks: dict[int, None] = {}
+        self.reserved: set[Hashable] = set()
+        self.demand_count = 0
+
+    def add_node(self, node: NodeIndex) -> bool:
+        """Add a node, and return True, unless others have reserved what it needs."""
+        keys = self._reservations.of_node(node)
+        if self._reserve(keys):
+            self.nodes.append(node)
+            return True
+        return False
+
+    def add_block(self, block: int) -> None:
+        """Free a block, unless others have reserved what it needs."""
+        if block not in self.blocks and self._reserve(
+            self._reservations.of_block(block)
+        ):
+            self.blocks[block] = None
+            self.demand_count += len(self._bonds.blocks[block])
+
+    def _reserve(self, keys: Set[Hashable]) -> bool:
+        is_possible = self._busy.isdisjoint(keys)
+        if is_possible:
+            self.reserved |= keys
+        return is_possible
+
+
+class NeighbourhoodSelection:
+    """Chooses neighbourhoods.
+
+    Parameters
+    ----------
+    demands
+        Those that can be freed.
+    largest_block
+        Larger blocks are never freed.
+    appraisal
+        What demands and nodes are worth; None if that is not known.
+    counts_weight_alone
+        Whether nothing but more weight is a gain.
+    """
+
+    def __init__(  # noqa: PLR0913 - the answer, what may change, and how to choose
+        self,
+        incumbent: Incumbent,
+        bonds: Bonds,
+        demands: Sequence[DemandIndex],
+        seed: int,
+        largest_block: int,
+        appraisal: Appraisal | None = None,
+        *,
+        counts_weight_alone: bool = False,
+    ) -> None:
+        self.incumbent = incumbent
+        self.bonds = bonds
+        self.problem = incumbent.problem
+        self._capabilities = NodeCapabilities(self.problem)
+        self._random = np.random.default_rng(seed)
+        self._appraisal = appraisal
+        self._counts_weight_alone = counts_weight_alone
+        self._largest_block = largest_block
+        levels = levels_of(
+            self.problem.demands[demand].weight for demand in demands
+        )
+        self._highest_of_last_level = levels[-1].highest if levels else 0
+        self._blocks = self._blocks_of(demands)
+        self._nodes = self._serving_nodes()
+        self._reservations = _Reservations(incumbent, bonds)
+        self._waiting = WaitingBlocks(
+            incumbent, bonds, self._blocks, appraisal, self._random
+        )
+        self._drafts = NodeDrafts(
+            incumbent,
+            bonds,
+            self._capabilities,
+            self._nodes,
+            self._waiting,
+            appraisal,
+            self._random,
+        )
+        self._experience = {
+            _Approach(way, breadth): _Experience()
+            for way in self._drafts.ways
+            for breadth in _BREADTHS
+        }
+
+    def _blocks_of(self, demands: Iterable[DemandIndex]) -> list[int]:
+        """Return the blocks of demands that are not too large, and that nothing about their demands makes hopeless."""
+        bonds = self.bonds
+        return [
+            block
+            for block in dict.fromkeys(
+                bonds.block_of[demand] for demand in demands
+            )
+            if len(bonds.blocks[block]) <= self._largest_block
+            and not any(
+                self.problem.demands[demand].is_defective
+                for demand in bonds.blocks[block]
+            )
+        ]
+
+    def _serving_nodes(self) -> list[NodeIndex]:
+        """Return the nodes that could serve any of the demands."""
+        samples = {
+            self._capabilities.shape(demand): demand
+            for block in self._blocks
+            for demand in self.bonds.blocks[block]
+        }
+        return [
+            node
+            for node in indices(self.problem.nodes)
+            if any(
+                self._capabilities.could_serve(node, demand)
+                for demand in samples.values()
+            )
+        ]
+
+    def turns(self, size: int) -> int:
+        """Return after about how many neighbourhoods of a size each node could have had a turn."""
+        return (
+            1
+            + (len(self._blocks) + len(self._nodes)) // size
+            + len(set(self._capabilities.node_types))
+        )
+
+    def propose(
+        self, side_by_side: Sequence[Proposal], size: int
+    ) -> Proposal | None:
+        """Choose a neighbourhood that has nothing to do with the others; None if there is none.
+
+        Parameters
+        ----------
+        side_by_side
+            Those that are solved side by side with it, from the same answer.
+        size
+            About so many demands are freed.
+        """
+        if not self._nodes:
+            return None
+        if not side_by_side:
+            self._waiting.look()
+        busy = frozenset[Hashable]().union(
+            *(proposal.reserved for proposal in side_by_side)
+        )
+        assembly = _Assembly(self._reservations, self.bonds, busy)
+        approach = self._some_approach()
+        draft = self._drafts.draw(approach.way)
+        waiting_limit, effort = size // 2, 1.0
+        if draft.block is not None:
+            assembly.add_block(draft.block)
+        if assembly.demand_count > 1:
+            # A gang finds room where many leave, and is hard enough to place.
+            size, waiting_limit = self._largest_block, 0
+            effort = _GANG_EFFORT
+        self._free_nodes(assembly, draft.nodes, approach.breadth, size)
+        if waiting_limit and assembly.nodes:
+            self._add_waiting(assembly, waiting_limit)
+        nodes, blocks = assembly.nodes, assembly.blocks
+        if not nodes or not blocks or not self.may_gain(nodes, blocks):
+            return None
+        return Proposal(
+            approach,
+            tuple(nodes),
+            tuple(blocks),
+            frozenset(assembly.reserved),
+            assembly.demand_count * len(nodes) * effort,
+            effort,
+        )
+
+    def learn(self, proposal: Proposal, *, better: bool) -> None:
+        """Remember whether a proposal led to a better answer."""
+        experience = self._experience[proposal.approach]
+        experience.successes += better
+        experience.work += proposal.work
+
+    def _some_approach(self) -> _Approach:
+        """Draw an approach, in proportion to what it gained for its work so far."""
+        approaches = list(self._experience)
+        gains = np.array(
+            [experience.gain for experience in self._experience.values()]
+        )
+        drawn = self._random.choice(len(approaches), p=gains / gains.sum())
+        return approaches[int(drawn)]
+
+    def _free_nodes(
+        self,
+        assembly: _Assembly,
+        nodes: Iterable[NodeIndex],
+        breadth: int,
+        size: int,
+    ) -> None:
+        """Add nodes with the blocks that stand on them, up to so many nodes or demands."""
+        for node in nodes:
+            if not assembly.add_node(node):
+                continue
+            for demand in self.incumbent.on_node(node):
+                block = self.bonds.block_of[demand]
+                if len(self.bonds.blocks[block]) <= size:
+                    assembly.add_block(block)
+            if len(assembly.nodes) >= breadth or assembly.demand_count >= size:
+                break
+
+    def _add_waiting(self, assembly: _Assembly, limit: int) -> None:
+        """Add demands that wait and that one of the nodes could serve, up to so many.
+
+        One half are of those that most is to be gained by, one half of all.
+        """
+        shuffled = self._waiting.at_random()
+        promising = self._waiting.by_promise()
+        nodes = set(assembly.nodes)
+        node_of_type = {
+            self._capabilities.node_types[node]: node for node in assembly.nodes
+        }
+        freed_before = assembly.demand_count
+        for blocks, limit_of_blocks in (
+            (promising, limit // 2),
+            (shuffled, limit),
+        ):
+            for block in blocks:
+                if assembly.demand_count - freed_before >= limit_of_blocks:
+                    break
+                if self._could_go(block, nodes, node_of_type.values()):
+                    assembly.add_block(block)
+
+    def _could_go(
+        self, block: int, nodes: Set[NodeIndex], samples: Iterable[NodeIndex]
+    ) -> bool:
+        """Return whether any of a block's demands could stand on any of the nodes, with one node of each type."""
+        return any(
+            any(
+                self._capabilities.could_serve(node, demand) for node in samples
+            )
+            and bool(self.bonds.candidates(demand, nodes))
+            for demand in self.bonds.blocks[block]
+        )
+
+    def may_gain(
+        self, nodes: Iterable[NodeIndex], blocks: Iterable[int]
+    ) -> bool:
+        """Whether the bound leaves room for one demand more, if these blocks are placed anew on these nodes.
+
+        At the prices of the relaxation, all that is placed there is worth no more than what the nodes are worth beyond
+        what those pay that stay, and what the demands are worth beyond what they pay. So it is worth more than now by
+        no more than what is not paid for, what those have to gain that wait, and what those lose now that stand there.
+
+        A demand of a higher level is worth less there than all below that could make room for it: where one waits, the
+        neighbourhood is always tried. Where none does, a gain is one of the last level.
+        """
+        appraisal, placements = self._appraisal, self.incumbent.placements
+        if appraisal is None or not self._counts_weight_alone:
+            return True
+        demands = [
+            demand for block in blocks for demand in self.bonds.blocks[block]
+        ]
+        homes = [
+            placements[demand].node
+            for demand in demands
+            if demand in placements
+        ]
+        touched = {*nodes, *homes}
+        if any(self._reservations.shares_pools(node) for node in touched):
+            # What several nodes share is not counted to any of them.
+            return True
+        if any(
+            self.problem.demands[demand].weight > self._highest_of_last_level
+            for demand in demands
+            if demand not in placements
+        ):
+            return True
+        room = sum(
+            appraisal.unpaid(node, self.incumbent.on_node(node))
+            for node in touched
+        )
+        for demand in demands:
+            profit = appraisal.profits.get(demand, 0)
+            room += max(0, -profit if demand in placements else profit)
+        return room >= _ONE_MORE

@@ -1,0 +1,236 @@
+"""Neighbourhoods are chosen where something is to be gained, and side by side they have nothing in common."""
+
+from __future__ import annotations
+
+from math import inf
+from random import Random
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from any_problem import weighted
+from benchmarks.workloads.mixed import mixed
+from dralloc.compile.compiler import compile_cluster
+from dralloc.objects.choices import Options
+from dralloc.problem import DemandIndex, NodeIndex, Problem, indices
+from dralloc.problem.solution import (
+    APPRAISAL_UNIT,
+    Appraisal,
+)
+from dralloc.solve.first_fit import first_fit
+from dralloc.solve.optimum.improve.incumbent import Bonds, Incumbent
+from dralloc.solve.optimum.improve.neighbourhood import neighbourhood
+from dralloc.solve.optimum.improve.selection import (
+    NeighbourhoodSelection,
+    Proposal,
+)
+from dralloc.solve.optimum.improve.task import NeighbourhoodTask
+from dralloc.solve.optimum.objective import (
+    placed_weight,
+    within_caps,
+)
+from dralloc.solve.optimum.relax import RelaxationLadder
+from dralloc.solve.optimum.stopping import Stop
+from dralloc.solve.work import Parcel
+from examples import examples
+from solve.optimum.problem_builder import (
+    AlternativeSpec,
+    ProblemBuilder,
+    rack_with_a_waiting_gang,
+)
+
+PART = 0.4
+"""Of nodes and demands, so many are free at random."""
+
+
+def selection_of(
+    problem: Problem, appraisal: Appraisal | None
+) -> NeighbourhoodSelection:
+    incumbent = Incumbent(problem, first_fit(problem).placements)
+    return NeighbourhoodSelection(
+        incumbent,
+        Bonds(problem),
+        indices(problem.demands),
+        seed=0,
+        largest_block=40,
+        appraisal=appraisal,
+    )
+
+
+def ten_proposals(
+    selection: NeighbourhoodSelection, way: str
+) -> list[Proposal]:
+    drawn = (selection.propose((), 8) for _ in range(100))
+    by_way = [
+        proposal
+        for proposal in drawn
+        if proposal and proposal.approach.way == way
+    ]
+    return by_way[:10]
+
+
+def test_neighbourhoods_for_a_gang_free_one_of_its_racks_and_try_it() -> None:
+    problem = rack_with_a_waiting_gang()
+    selection = selection_of(problem, None)
+    proposals = ten_proposals(selection, "for a waiting block")
+    assert proposals
+    gang = selection.bonds.block_of[DemandIndex(6)]
+    for proposal in proposals:
+        assert gang in proposal.blocks
+        assert set(proposal.nodes) in ({0, 1}, {2, 3})
+
+
+def test_neighbourhoods_far_from_the_bound_are_where_nodes_are_not_paid_for() -> (
+    None
+):
+    problem = rack_with_a_waiting_gang()
+    selection = selection_of(problem, None)
+    assert not ten_proposals(selection, "far from the bound")
+    sizes = dict.fromkeys(indices(problem.demands), 10)
+    # What stands on a node pays 20: of the last node that is hardly anything.
+    appraisal = Appraisal(sizes, sizes, (20, 20, 20, 10**9))
+    selection = selection_of(problem, appraisal)
+    proposals = ten_proposals(selection, "far from the bound")
+    assert proposals
+    assert all(proposal.nodes[0] == 3 for proposal in proposals)
+
+
+@settings(
+    max_examples=examples(200),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+@given(weighted(), st.randoms(use_true_random=False))
+def test_where_the_bound_leaves_no_room_nothing_is_gained(
+    problem: Problem, random: Random
+) -> None:
+    """Neighbourhoods that are not tried for that are solved here, exactly."""
+    tiers = placed_weight(problem)
+    ladder = RelaxationLadder(problem, tiers, Stop())
+    list(ladder.bounds())
+    start = []
+    if random.random() < PART:
+        start = within_caps(problem, first_fit(problem).placements)
+    incumbent, bonds = Incumbent(problem, start), Bonds(problem)
+    selection = NeighbourhoodSelection(
+        incumbent,
+        bonds,
+        indices(problem.demands),
+        seed=0,
+        largest_block=40,
+        appraisal=ladder.appraisal(),
+        counts_weight_alone=True,
+    )
+    nodes = [node for node in problem.all_nodes if random.random() < PART]
+    blocks = [
+        block for block in indices(bonds.blocks) if random.random() < PART
+    ]
+    if selection.may_gain(nodes, blocks):
+        return
+    area = neighbourhood(incumbent, bonds, blocks, nodes)
+    task = NeighbourhoodTask(
+        area.packed(Parcel(problem.eligibility)),
+        area.hint,
+        tiers,
+        aim=len(tiers),
+        extra=None,
+        options=Options(),
+        effort=inf,
+        end=inf,
+    )
+    assert task.run().placements is None
+
+
+def test_room_for_one_that_is_worth_more_is_made_whatever_the_prices_say() -> (
+    None
+):
+    """Two demands stand where one waits that is worth forty: at these prices no more than two."""
+    builder = ProblemBuilder()
+    builder.device()
+    builder.device()
+    for _ in range(2):
+        builder.pod(builder.claim(AlternativeSpec()))
+    builder.pod(builder.claim(AlternativeSpec(2)), weight=40)
+    problem = builder.problem()
+    sizes = {
+        demand: APPRAISAL_UNIT * count
+        for demand, count in zip(
+            indices(problem.demands), (1, 1, 2), strict=True
+        )
+    }
+    nothing = dict.fromkeys(sizes, 0)
+    incumbent = Incumbent(problem, first_fit(problem).placements)
+    selection = NeighbourhoodSelection(
+        incumbent,
+        Bonds(problem),
+        indices(problem.demands),
+        seed=0,
+        largest_block=40,
+        appraisal=Appraisal(sizes, nothing, (2 * APPRAISAL_UNIT,)),
+        counts_weight_alone=True,
+    )
+    assert not selection.may_gain(problem.all_nodes, [0, 1])
+    assert selection.may_gain(problem.all_nodes, [0, 1, 2])
+
+
+def test_neighbourhoods_side_by_side_have_nothing_in_common() -> None:
+    selection = selection_of(compile_cluster(mixed(12, 1)).whole, None)
+    proposals: list[Proposal] = []
+    for _ in range(30):
+        proposal = selection.propose(proposals, 8)
+        if proposal is not None:
+            proposals.append(proposal)
+    assert len(proposals) > 1
+    placements = selection.incumbent.placements
+    nodes: list[NodeIndex] = []
+    freed: list[DemandIndex] = []
+    for proposal in proposals:
+        demands = [
+            demand
+            for block in proposal.blocks
+            for demand in selection.bonds.blocks[block]
+        ]
+        homes = {
+            placements[demand].node
+            for demand in demands
+            if demand in placements
+        }
+        freed += demands
+        nodes += {*proposal.nodes, *homes}
+    assert len(freed) == len(set(freed))
+    assert len(nodes) == len(set(nodes))
+
+
+def test_a_proposal_says_how_much_it_frees() -> None:
+    selection = selection_of(rack_with_a_waiting_gang(), None)
+    drawn = [selection.propose((), 8) for _ in range(100)]
+    proposals = [proposal for proposal in drawn if proposal]
+    assert proposals
+    for proposal in proposals:
+        freed = [
+            demand
+            for block in proposal.blocks
+            for demand in selection.bonds.blocks[block]
+        ]
+        work = len(freed) * len(proposal.nodes) * proposal.effort
+        assert proposal.work == work
+
+
+def test_ways_that_gain_more_for_their_work_come_up_more_often() -> None:
+    selection = selection_of(rack_with_a_waiting_gang(), None)
+    [good, *others] = {
+        proposal.approach: proposal
+        for _ in range(100)
+        if (proposal := selection.propose((), 8))
+    }.values()
+    for _ in range(100):
+        selection.learn(good._replace(work=100.0), better=True)
+        for proposal in others:
+            selection.learn(proposal._replace(work=1000.0), better=False)
+    drawn = [selection.propose((), 8) for _ in range(100)]
+    good_ones = [
+        proposal
+        for proposal in drawn
+        if proposal and proposal.approach == good.approach
+    ]
+    assert len(good_ones) > 80
