@@ -30,7 +30,12 @@ from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.objective import within_caps
 from dralloc.solve.recreate.answer import WorkingAnswer, movable_units
 from dralloc.solve.recreate.change import ChangeSearch
-from dralloc.solve.recreate.search import Starts, recreated, starts
+from dralloc.solve.recreate.search import (
+    Starts,
+    _PartTask,
+    recreated,
+    starts,
+)
 from dralloc.solve.work import Parcel
 from examples import examples
 from pod_strategies import bound_pods
@@ -247,6 +252,24 @@ def test_equal_seeds_and_steps_give_equal_answers_with_any_number_of_jobs() -> (
         for jobs in (1, 2)
     )
     assert alone == together
+
+
+def test_where_all_nodes_are_searched_together_the_best_search_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Here a search places as many more as the last digit of its seed says."""
+    problem = mixed_sizes()
+    best = max(recreated(problem, (), Options(), lambda: 60.0), key=len)
+    seeds: list[int] = []
+
+    def run(task: _PartTask) -> list[Placement]:
+        seeds.append(task.seed)
+        return list(best[: task.seed % 10])
+
+    monkeypatch.setattr(_PartTask, "run", run)
+    first_answer = next(recreated(problem, (), Options(jobs=1), lambda: 60.0))
+    assert len(set(seeds)) == len(seeds) > 1
+    assert len(first_answer) == max(seed % 10 for seed in seeds)
 
 
 def test_no_time_no_answer() -> None:

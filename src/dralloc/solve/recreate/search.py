@@ -182,6 +182,10 @@ _MANY_NODES: Final = 125
 _SIDE_BY_SIDE: Final = 8
 """Into so many parts at most nodes are parted for the sake of those who work side by side."""
 
+_SEARCHES_OF_ALL: Final = 2
+"""All nodes together, where they are too few to be parted, are searched so often at the same time with other seeds. The
+best outcome counts: where one search is stuck, another one seldom is."""
+
 _PATIENCE: Final = 1
 """After so many rounds in a row with little gain the search is over: models do better then."""
 
@@ -325,21 +329,41 @@ class _Rounds:
         """
         options = self._options
         self._effort = _EVERYWHERE if nodes is None else _AROUND_CHANGED
-        parts = self._parts(nodes)[:part_limit]
-        waves = -(-len(parts) // max(1, options.jobs))
+        all_parts = self._parts(nodes)
+        is_undivided = nodes is None and len(all_parts) == 1
+        repeats = _SEARCHES_OF_ALL if is_undivided else 1
+        parts = all_parts[:part_limit]
+        search_count = repeats * len(parts)
+        waves = -(-search_count // max(1, options.jobs))
         seconds_of_part = max(seconds / waves, _LEAST_SECONDS)
         end = time.time() + seconds
         tasks = self._tasks(placements, parts, seconds_of_part, end)
-        present = {placement.demand: placement for placement in placements}
-        for number, improved in run_all(
-            tasks, Backend(options.backend), min(options.jobs, len(tasks))
-        ):
-            for placement in tasks[number].present:
-                del present[placement.demand]
-            present.update(
-                (placement.demand, placement) for placement in improved
+        searches = [
+            replace(task, seed=(task.seed + turn) % MAX_SEED)
+            for turn in range(repeats)
+            for task in tasks
+        ]
+        outcomes = dict(
+            run_all(
+                searches,
+                Backend(options.backend),
+                min(options.jobs, search_count),
             )
+        )
+        present = {placement.demand: placement for placement in placements}
+        for number, task in enumerate(tasks):
+            # Of outcomes that are worth as much, the first one.
+            turns = range(number, search_count, len(tasks))
+            best = max((outcomes[turn] for turn in turns), key=self._weight)
+            for placement in task.present:
+                del present[placement.demand]
+            present.update((placement.demand, placement) for placement in best)
         return len(parts), [present[demand] for demand in sorted(present)]
+
+    def _weight(self, placements: Iterable[Placement]) -> int:
+        """Return the weight of demands that are placed."""
+        demands = self._problem.demands
+        return sum(demands[placement.demand].weight for placement in placements)
 
     def _parts(
         self, chosen: Collection[NodeIndex] | None

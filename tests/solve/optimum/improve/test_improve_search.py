@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -144,6 +145,32 @@ def test_small_demands_take_the_place_of_large_ones() -> None:
     *_, best = searched(problem, start)
     assert len(start) == 6
     assert len(best) == 9
+
+
+@pytest.mark.parametrize("thorough", [True, False])
+def test_a_large_gang_has_room_only_where_many_leave(thorough: bool) -> None:
+    """A gang of sixty is worth more than the sixty that stand there, who have to go at once."""
+    builder = ProblemBuilder(nodes=6)
+    for device in range(60):
+        builder.device(device // 10)
+        builder.pod(builder.claim(AlternativeSpec()))
+    for _ in range(60):
+        builder.pod(builder.claim(AlternativeSpec()), gang="sixty", weight=2)
+    problem = builder.problem()
+    start = first_fit(problem).placements
+    search = NeighbourhoodSearch(
+        DemandSubset(problem, indices(problem.demands)),
+        placed_weight(problem),
+        start,
+        Options(),
+        thorough=thorough,
+    )
+    answers = list(search.run(Stop()))
+    gang = list(indices(problem.demands))[60:]
+    expected = [gang] if thorough else []
+    assert [
+        [placement.demand for placement in answer] for answer in answers
+    ] == expected
 
 
 def with_a_gap(nodes: int = 4) -> Problem:

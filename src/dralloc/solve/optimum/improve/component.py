@@ -318,6 +318,7 @@ class SearchedComponent(Component):
             options,
             aim=max(levels[-1] + 1, self._weight_tiers()),
             appraisal=self.appraisal,
+            thorough=self.is_large or options.steps is not None,
         )
         try:
             for answer in search.run(stop):

@@ -47,6 +47,9 @@ class _Reach(NamedTuple):
 _REACHES: Final = (_Reach(24, 0.1), _Reach(40, 0.2))
 """Small neighbourhoods as long as they help: they are decided in a third of the time. Then large ones."""
 
+_FARTHEST: Final = _Reach(100, 2.0)
+"""At last neighbourhoods that hold all of a few nodes, or of the whole problem if it is small. Each takes seconds."""
+
 _FEWEST_SIDE_BY_SIDE: Final = 8
 _MOST_SIDE_BY_SIDE: Final = 32
 _NODES_FOR_A_NEIGHBOURHOOD: Final = 12
@@ -58,7 +61,7 @@ _DRAWS: Final = 3
 """So many are drawn at most for each neighbourhood that is solved: many have nothing to gain, or meet others."""
 
 _PATIENCE: Final = 3
-"""So often all could have had a turn in large neighbourhoods without any gain before the search gives up."""
+"""So often all could have had a turn in the largest neighbourhoods without any gain before the search gives up."""
 
 
 class NeighbourhoodSearch:
@@ -81,6 +84,9 @@ class NeighbourhoodSearch:
         Rules beyond those of the problem, which the placements keep.
     appraisal
         What demands and nodes are worth; None if that is not known.
+    thorough
+        Whether to try neighbourhoods at last that take seconds each. Where an exact model of the whole follows, that
+        does better with the time.
 
     Attributes
     ----------
@@ -100,12 +106,14 @@ class NeighbourhoodSearch:
         aim: int | None = None,
         extra: ExtraRules | None = None,
         appraisal: Appraisal | None = None,
+        thorough: bool = True,
     ) -> None:
         self.subset = subset
         self.problem = subset.problem
         self.tiers = tiers
         self.aim = len(tiers) if aim is None else aim
         self.options = options
+        self._reaches = (*_REACHES, _FARTHEST) if thorough else _REACHES
         self.incumbent = Incumbent(self.problem, placements)
         self.extra = extra
         self.bonds = Bonds(
@@ -116,7 +124,7 @@ class NeighbourhoodSearch:
             self.bonds,
             subset.demands,
             options.seed,
-            _REACHES[-1].size,
+            self._reaches[-1].size,
             appraisal,
             counts_weight_alone=all(
                 tier.weights is not None for tier in tiers[: self.aim]
@@ -141,8 +149,8 @@ class NeighbourhoodSearch:
         Stopped
             It is time to stop.
         """
-        for reach in _REACHES:
-            patience = _PATIENCE if reach is _REACHES[-1] else 1
+        for reach in self._reaches:
+            patience = _PATIENCE if reach is self._reaches[-1] else 1
             in_vain = 0
             while (
                 in_vain < patience * self.selection.turns(reach.size)

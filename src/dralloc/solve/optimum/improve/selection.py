@@ -38,6 +38,9 @@ _TRUST: Final = 3000
 _GANG_EFFORT: Final = 4.0
 """To make room for a gang takes so many times the work of the solver."""
 
+_GANG_SIZE: Final = 40
+"""So many demands at least are freed to make room for a gang."""
+
 _ONE_MORE: Final = APPRAISAL_UNIT - APPRAISAL_UNIT // 1000
 """What the smallest gain is worth, a little less for what was rounded."""
 
@@ -289,7 +292,7 @@ class NeighbourhoodSelection:
             assembly.add_block(draft.block)
         if assembly.demand_count > 1:
             # A gang finds room where many leave, and is hard enough to place.
-            size, waiting_limit = self._largest_block, 0
+            size, waiting_limit = max(size, _GANG_SIZE), 0
             effort = _GANG_EFFORT
         self._free_nodes(assembly, draft.nodes, approach.breadth, size)
         if waiting_limit and assembly.nodes:
