@@ -10,19 +10,11 @@ import pytest
 from dralloc.objects.errors import ModelError
 from dralloc.problem import DemandIndex, indices
 from dralloc.solve.optimum.candidates import CandidateSite
-from dralloc.solve.optimum.improve import (
-    SearchedComponent,
-    climbing_on,
-)
-from dralloc.solve.optimum.objective import (
-    DemandSubset,
-    placed_weight,
-)
+from dralloc.solve.optimum.improve import SearchedComponent, climbing_on
+from dralloc.solve.optimum.objective import DemandSubset, placed_weight
 from dralloc.solve.optimum.relax import Bound
 from dralloc.solve.optimum.stopping import Stop
-from solve.optimum.problem_builder import (
-    rack_with_a_waiting_gang,
-)
+from solve.optimum.problem_builder import rack_with_a_waiting_gang
 
 
 def no_sites(

@@ -19,15 +19,10 @@ from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Goal, Options, Thresholds
 from dralloc.objects.user_rules import Budget
 from dralloc.problem import Problem, indices
-from dralloc.problem.solution import (
-    Placement,
-    Solution,
-)
+from dralloc.problem.solution import Placement, Solution
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Progress, solve
-from dralloc.solve.optimum.improve import (
-    NeighbourhoodSearch,
-)
+from dralloc.solve.optimum.improve import NeighbourhoodSearch
 from dralloc.solve.optimum.objective import (
     DemandSubset,
     Objective,

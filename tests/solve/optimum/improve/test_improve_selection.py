@@ -13,10 +13,7 @@ from benchmarks.workloads.mixed import mixed
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Options
 from dralloc.problem import DemandIndex, NodeIndex, Problem, indices
-from dralloc.problem.solution import (
-    APPRAISAL_UNIT,
-    Appraisal,
-)
+from dralloc.problem.solution import APPRAISAL_UNIT, Appraisal
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum.improve.incumbent import Bonds, Incumbent
 from dralloc.solve.optimum.improve.neighbourhood import neighbourhood
@@ -25,10 +22,7 @@ from dralloc.solve.optimum.improve.selection import (
     Proposal,
 )
 from dralloc.solve.optimum.improve.task import NeighbourhoodTask
-from dralloc.solve.optimum.objective import (
-    placed_weight,
-    within_caps,
-)
+from dralloc.solve.optimum.objective import placed_weight, within_caps
 from dralloc.solve.optimum.relax import RelaxationLadder
 from dralloc.solve.optimum.stopping import Stop
 from dralloc.solve.work import Parcel

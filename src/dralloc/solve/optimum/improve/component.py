@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import (
-    Callable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -17,11 +12,7 @@ from dralloc.objects.choices import Options
 from dralloc.objects.errors import AllocationError
 from dralloc.problem import Problem
 from dralloc.problem.indices import DemandIndex
-from dralloc.problem.solution import (
-    Appraisal,
-    LevelPrices,
-    Placement,
-)
+from dralloc.problem.solution import Appraisal, LevelPrices, Placement
 from dralloc.solve.optimum.candidates import CandidateSite
 from dralloc.solve.optimum.component import Component, is_proven
 from dralloc.solve.optimum.improve.search import NeighbourhoodSearch

@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import (
-    Hashable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-    Set,
-)
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 
 from networkx.utils import UnionFind
 
-from dralloc.problem import (
-    Charge,
-    DeviceIndex,
-    NodeIndex,
-    Problem,
-)
+from dralloc.problem import Charge, DeviceIndex, NodeIndex, Problem
 from dralloc.problem.indices import DemandIndex, grouped, indices, numbered
 from dralloc.problem.inter_pod import InterPodRule
 from dralloc.problem.ledger import Ledger

@@ -12,20 +12,11 @@ the rest of the answer holds in use there. So each answer to this problem, besid
 
 from __future__ import annotations
 
-from collections.abc import (
-    Collection,
-    Iterable,
-    Iterator,
-    Sequence,
-)
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dralloc.objects.user_rules import Budget
-from dralloc.problem import (
-    CounterIndex,
-    Demand,
-    NodeIndex,
-)
+from dralloc.problem import CounterIndex, Demand, NodeIndex
 from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.inter_pod import InterPodRule
 from dralloc.problem.problem import Eligibility

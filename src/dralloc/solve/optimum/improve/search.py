@@ -6,20 +6,13 @@ Source: Shaw 1998.
 from __future__ import annotations
 
 import time
-from collections.abc import (
-    Iterable,
-    Iterator,
-    Sequence,
-)
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from typing import Final, NamedTuple
 
 from dralloc.objects.choices import MAX_SEED, Backend, Options
 from dralloc.objects.errors import AllocationError
-from dralloc.problem.solution import (
-    Appraisal,
-    Placement,
-)
+from dralloc.problem.solution import Appraisal, Placement
 from dralloc.solve.optimum.improve.incumbent import Bonds, Incumbent
 from dralloc.solve.optimum.improve.neighbourhood import (
     Neighbourhood,

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import (
-    Iterable,
-    Sequence,
-)
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
@@ -15,9 +12,7 @@ from typing import NamedTuple, Protocol
 from dralloc.objects.choices import Options
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.limits import without_garbage_collection
-from dralloc.problem import (
-    Problem,
-)
+from dralloc.problem import Problem
 from dralloc.problem.indices import DemandIndex
 from dralloc.problem.solution import Placement
 from dralloc.solve.optimum.candidates import survey
