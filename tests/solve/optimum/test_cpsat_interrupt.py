@@ -21,7 +21,6 @@ from dralloc.objects.choices import Choices
 from dralloc.objects.load import load
 from dralloc.problem import Problem
 from dralloc.problem.solution import Status
-from dralloc.solve import optimum
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import (
     Options,
@@ -132,7 +131,7 @@ def test_before_anything_is_found_it_is_the_hint(
         surveys.append(problem)
         return candidates.survey(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(optimum, "survey", survey)
+    monkeypatch.setattr("dralloc.solve.optimum.stage.survey", survey)
     solution = solve(
         problem, hint=hint, progress=lambda _: pytest.fail("went on")
     )

@@ -132,7 +132,9 @@ def test_where_steps_are_counted_searches_stay_here(
     def nothing_is_counted(problem: Problem, *_: object) -> Division:
         return Division((), (), tuple(indices(problem.demands)), ())
 
-    monkeypatch.setattr(optimum, "divide", nothing_is_counted)
+    monkeypatch.setattr(
+        "dralloc.solve.optimum.stage.divide", nothing_is_counted
+    )
     elsewhere = Options(jobs=2, thresholds=AT_ONCE)
     sent = solve(mixed(), elsewhere)
     kept = solve(mixed(), replace(elsewhere, steps=1))

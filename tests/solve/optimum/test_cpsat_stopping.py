@@ -19,7 +19,6 @@ from dralloc.check import check
 from dralloc.objects.choices import Goal, Thresholds
 from dralloc.problem import DemandIndex, Problem
 from dralloc.problem.solution import Placement, Status
-from dralloc.solve import optimum
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, search, solve
 from dralloc.solve.optimum.candidates import CandidateSurvey, components, survey
@@ -181,9 +180,11 @@ def test_a_goal_is_looked_at_when_all_else_is_known(
 def test_without_time_for_the_goal_the_tiers_before_it_are_as_without_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(optimum, "components", stopped)
+    monkeypatch.setattr("dralloc.solve.optimum.stage.components", stopped)
     problem = nodes_with_room()
-    monkeypatch.setattr(optimum, "with_goal", lambda *_: None)
+    monkeypatch.setattr(
+        "dralloc.solve.optimum.stage.with_goal", lambda *_: None
+    )
     plain, solution = (
         solve(problem),
         solve(problem, Options(goal=Goal.FEWEST_NODES)),
@@ -344,7 +345,9 @@ def test_too_many_candidates_leave_the_answer_in_hand(
     goal: Goal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Five pods with twelve candidates each: classes need no model of every device, a goal that they lack does."""
-    monkeypatch.setattr(optimum, "with_goal", lambda *_: None)
+    monkeypatch.setattr(
+        "dralloc.solve.optimum.stage.with_goal", lambda *_: None
+    )
     problem = nodes_with_room()
     choices = Options(goal=goal, thresholds=Thresholds(candidates=59))
     solution = solve(problem, choices, first_fit(problem))

@@ -15,7 +15,6 @@ from collections.abc import (
     Hashable,
     Iterable,
     Iterator,
-    Mapping,
     Sequence,
 )
 from contextlib import closing, suppress
@@ -27,7 +26,7 @@ from time import perf_counter
 from typing import Final
 
 from dralloc.objects.choices import Backend, Goal, Options
-from dralloc.objects.errors import AllocationError, ModelError
+from dralloc.objects.errors import AllocationError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.problem import DemandIndex, Problem, indices
 from dralloc.problem.solution import (
@@ -39,16 +38,8 @@ from dralloc.problem.solution import (
     Status,
     Tier,
 )
-from dralloc.solve.optimum.candidates import (
-    CandidateSite,
-    CandidateSurvey,
-    NodeCapabilities,
-    components,
-    summed_up,
-    survey,
-)
+from dralloc.solve.optimum.candidates import summed_up
 from dralloc.solve.optimum.classes.component import CountedComponent
-from dralloc.solve.optimum.classes.count_model import Counted, with_goal
 from dralloc.solve.optimum.component import (
     Answered,
     Component,
@@ -58,7 +49,7 @@ from dralloc.solve.optimum.component import (
     is_next,
     is_proven,
 )
-from dralloc.solve.optimum.division import AdminClaims, admin_claims, divide
+from dralloc.solve.optimum.division import AdminClaims, admin_claims
 from dralloc.solve.optimum.improve import (
     SearchedComponent,
     climbing_on,
@@ -76,12 +67,11 @@ from dralloc.solve.optimum.objective import (
     within_caps,
 )
 from dralloc.solve.optimum.packing.component import PackedComponent
-from dralloc.solve.optimum.packing.instance import PackingInstance
 from dralloc.solve.optimum.parallel import work_out
+from dralloc.solve.optimum.stage import Split, Stage, Surveys
 from dralloc.solve.optimum.stopping import (
     Stop,
     Stopped,
-    TooLarge,
     heeding_interrupts,
 )
 from dralloc.solve.work import is_elsewhere, phase, starting_processes
@@ -98,9 +88,6 @@ __all__ = [
 
 _ENDING: Final = 3e-5
 """Seconds per demand for names, and for giving up what was made on the way."""
-
-_DIVISION: Final = 0.4
-"""The part of the time that may pass until it is known what classes can count."""
 
 _STARTS: Final = 0.8
 """The part of the time in which answers to start from are made; one that is begun is made to the end."""
@@ -225,26 +212,6 @@ def _set_aside(problem: Problem, options: Options, stop: Stop) -> AdminClaims:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stage:
-    """A stage: some of the tiers, most important first, and the problem that they are solved for.
-
-    Parameters
-    ----------
-    tiers
-        What components count.
-    levels
-        How many of these tiers are solved.
-    goal
-        What joins components beyond the rules.
-    """
-
-    problem: Problem
-    tiers: tuple[Objective, ...]
-    levels: int
-    goal: Goal = Goal.NONE
-
-
-@dataclass(frozen=True, slots=True)
 class _Relaxed:
     """What relaxations have proven of the weight.
 
@@ -261,45 +228,6 @@ class _Relaxed:
     prices: tuple[LevelPrices, ...] = ()
     limits: tuple[tuple[int, int], ...] = ()
     reasons: tuple[str, ...] = ()
-
-
-class _Surveys:
-    """Works out where demands could go.
-
-    Not by `_Solve` itself: components that knew it would keep each other alive with all that they have built, until
-    garbage is collected.
-
-    Attributes
-    ----------
-    found_too_large
-        Whether a component had too many candidates for the exact model.
-    """
-
-    def __init__(self, options: Options) -> None:
-        self._options = options
-        self.found_too_large = False
-
-    def survey(
-        self, problem: Problem, demands: Sequence[DemandIndex], stop: Stop
-    ) -> CandidateSurvey:
-        """Raises `Stopped` if there is no time for it, or `TooLarge`."""
-        return survey(
-            problem,
-            demands,
-            strict_cel=self._options.strict_cel,
-            stop=stop,
-            most_candidates=self._options.thresholds.candidates,
-        )
-
-    def sites(
-        self, problem: Problem, demands: Sequence[DemandIndex], stop: Stop
-    ) -> Mapping[DemandIndex, tuple[CandidateSite, ...]]:
-        """Look up sites for the exact model; raises as `survey`."""
-        try:
-            return self.survey(problem, demands, stop).sites
-        except TooLarge:
-            self.found_too_large = True
-            raise
 
 
 class _Solve:
@@ -334,7 +262,7 @@ class _Solve:
             *fairness(problem),
             *after_weight(self.goal),
         )
-        self.stage = _Stage(problem, self.tiers, 0)
+        self.stage = Stage(problem, self.tiers, 0)
         self.components: list[Solvable] = []
         self.everything = DemandSubset(problem, indices(problem.demands))
         self.answers: list[Answered] = [
@@ -344,7 +272,7 @@ class _Solve:
         self._joined: tuple[
             tuple[tuple[Placement, ...], ...], tuple[Placement, ...]
         ] = ((), ())
-        self._surveys = _Surveys(options)
+        self._surveys = Surveys(options)
         self.failures: list[AllocationError] = []
         self.timings: dict[str, float] = {}
 
@@ -375,26 +303,34 @@ class _Solve:
                 raise
         return self._solution()
 
-    def _stages(self) -> Iterator[_Stage]:
+    def _stages(self) -> Iterator[Stage]:
         """Tiers that need the per-device model come after those before them are solved without, and fixed."""
         last_tiers = after_weight(Goal.NONE)
         budgets = self.problem.budgets
         if budgets and all(budget.most is None for budget in budgets):
             # Without caps budgets only rank answers: the weight does not need them.
-            yield _Stage(
+            yield Stage(
                 replace(self.problem, budgets=()),
                 (*self.weight, *last_tiers),
                 len(self.weight),
             )
         plain = (*self.weight, *fairness(self.problem), *last_tiers)
-        yield _Stage(self.problem, plain, len(plain))
+        yield Stage(self.problem, plain, len(plain))
         if self.goal is not Goal.NONE:
-            yield _Stage(self.problem, self.tiers, len(self.tiers), self.goal)
+            yield Stage(self.problem, self.tiers, len(self.tiers), self.goal)
 
-    def _begin(self, stage: _Stage) -> None:
+    def _begin(self, stage: Stage) -> None:
         """Split the problem; what is proven stays so, part by part."""
-        self.components = []
-        self._split(stage)
+        split = Split(
+            stage,
+            self.answers,
+            self.options,
+            self._surveys,
+            self.stop,
+            self.timings,
+        )
+        self.components = split.components
+        self.failures += split.failures
         for component in self.components:
             component.bounds[: self.stage.levels] = [
                 component.cost(level) for level in range(self.stage.levels)
@@ -468,7 +404,7 @@ class _Solve:
                     return self._work_elsewhere(todo)
         return self._work_here()
 
-    def _search_all_tiers(self, stage: _Stage) -> None:
+    def _search_all_tiers(self, stage: Stage) -> None:
         """Improve the last tiers, too, where those before them are not proven; what is known of these stays so."""
         component = SearchedComponent(
             self.everything,
@@ -524,133 +460,6 @@ class _Solve:
             for index, answer in answers:
                 self.answers[todo[index]] = answer
                 self._tell()
-
-    def _split(self, stage: _Stage) -> None:
-        """Count what can be counted; the rest is for the per-device model. What there is no time for stays as it is."""
-        placed = {
-            placement.demand: placement
-            for answer in self.answers
-            for placement in answer.placements
-        }
-        demands: Sequence[DemandIndex] = sorted(
-            demand
-            for answer in self.answers
-            for demand in answer.subset.demands
-        )
-        try:
-            if not self.options.per_device:
-                with phase(self.timings, "classes"), suppress(Stopped):
-                    demands = self._split_by_class(stage, placed)
-            with phase(self.timings, "survey"):
-                self._split_by_device(stage, placed, demands)
-        except Stopped as reason:
-            self._surveys.found_too_large |= isinstance(reason, TooLarge)
-            subset = DemandSubset(stage.problem, demands)
-            self.components.append(
-                Component(
-                    subset, stage.tiers, sorted(placed.values(), key=_demand_of)
-                )
-            )
-
-    def _split_by_class(
-        self, stage: _Stage, placed: dict[DemandIndex, Placement]
-    ) -> Sequence[DemandIndex]:
-        """Returns the demands that are left."""
-        problem = stage.problem
-        # What is too mixed for classes shows late, and then needs time to be searched.
-        stop = self.stop.within(_DIVISION * self.stop.seconds())
-        survey_all = partial(self._surveys.survey, problem, stop=self.stop)
-        division = divide(problem, survey_all, self.options, stop)
-        self.failures += division.failures
-        components: Sequence[Counted | PackingInstance] = (
-            *division.counted,
-            *division.packed,
-        )
-        if stage.goal is not Goal.NONE:
-            # A goal is about all demands together: classes count it if they have all.
-            joint = None
-            if not division.per_device and not division.packed:
-                joint = with_goal(
-                    stage.goal, problem, division.counted, self.stop
-                )
-            if joint is None:
-                return sorted(
-                    demand
-                    for answer in self.answers
-                    for demand in answer.subset.demands
-                )
-            components = (joint,)
-        for part in components:
-            subset = DemandSubset(problem, part.demands)
-            hint = [
-                placed.pop(demand)
-                for demand in part.demands
-                if demand in placed
-            ]
-            if isinstance(part, Counted):
-                self.components.append(
-                    CountedComponent(subset, stage.tiers, part, hint)
-                )
-            else:
-                self.components.append(
-                    PackedComponent(
-                        subset, stage.tiers, part, hint, self.options
-                    )
-                )
-        return division.per_device
-
-    def _split_by_device(
-        self,
-        stage: _Stage,
-        placed: Mapping[DemandIndex, Placement],
-        demands: Sequence[DemandIndex],
-    ) -> None:
-        """Split what classes cannot express by what it shares, if it is small enough to look at every device."""
-        if not self.options.per_device:
-            capabilities = NodeCapabilities(stage.problem)
-            if (
-                sum(
-                    map(
-                        capabilities.all_candidates, self.stop.hundreds(demands)
-                    )
-                )
-                > self.options.thresholds.surveyed
-            ):
-                self._add_searched(
-                    stage, DemandSubset(stage.problem, demands), placed
-                )
-                return
-        surveyed = self._surveys.survey(stage.problem, demands, self.stop)
-        for demand in placed.keys() - surveyed.sites.keys():
-            raise ModelError(
-                f"hint: demand {self.problem.demands[demand].key} is placed, but nothing can serve it"
-            )
-        parts = components(stage.problem, surveyed, stage.goal, self.stop)
-        self.failures += surveyed.failures
-        for members in parts:
-            sites = {demand: surveyed.sites[demand] for demand in members}
-            self._add_searched(
-                stage, DemandSubset(stage.problem, members, sites), placed
-            )
-
-    def _add_searched(
-        self,
-        stage: _Stage,
-        subset: DemandSubset,
-        placed: Mapping[DemandIndex, Placement],
-    ) -> None:
-        hint = [placed[demand] for demand in subset.demands if demand in placed]
-        if self.options.per_device:
-            self.components.append(Component(subset, stage.tiers, hint))
-        else:
-            self.components.append(
-                SearchedComponent(
-                    subset,
-                    stage.tiers,
-                    hint,
-                    partial(self._surveys.sites, stage.problem),
-                )
-            )
 
     def _seconds_for_starts(self) -> float:
         return self._starting.seconds()

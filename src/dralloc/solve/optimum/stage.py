@@ -1,0 +1,242 @@
+"""A stage of a solve: some tiers, and the components into which the problem is split for them.
+
+What can be counted is solved over classes, and what shares nodes in bundles is packed. The rest is split by what it
+shares, if it is small enough to look at every device; it is searched, and decided by the exact model at last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
+from typing import Final
+
+from dralloc.objects.choices import Goal, Options
+from dralloc.objects.errors import AllocationError, ModelError
+from dralloc.problem import DemandIndex, Problem
+from dralloc.solve.optimum.candidates import (
+    CandidateSite,
+    CandidateSurvey,
+    NodeCapabilities,
+    components,
+    survey,
+)
+from dralloc.solve.optimum.classes.component import CountedComponent
+from dralloc.solve.optimum.classes.count_model import Counted, with_goal
+from dralloc.solve.optimum.component import Answered, Component, Solvable
+from dralloc.solve.optimum.division import divide
+from dralloc.solve.optimum.improve import SearchedComponent
+from dralloc.solve.optimum.objective import DemandSubset, Objective
+from dralloc.solve.optimum.packing.component import PackedComponent
+from dralloc.solve.optimum.packing.instance import PackingInstance
+from dralloc.solve.optimum.stopping import Stop, Stopped, TooLarge
+from dralloc.solve.work import phase
+
+__all__ = ["Split", "Stage", "Surveys"]
+
+_DIVISION: Final = 0.4
+"""The part of the time that may pass until it is known what classes can count."""
+
+_demand_of = attrgetter("demand")
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Some of the tiers, most important first, and the problem that they are solved for.
+
+    Parameters
+    ----------
+    tiers
+        What components count.
+    levels
+        How many of these tiers are solved.
+    goal
+        What joins components beyond the rules.
+    """
+
+    problem: Problem
+    tiers: tuple[Objective, ...]
+    levels: int
+    goal: Goal = Goal.NONE
+
+
+class Surveys:
+    """Works out where demands could go.
+
+    Not by the solve itself: components that knew it would keep each other alive with all that they have built, until
+    garbage is collected.
+
+    Attributes
+    ----------
+    found_too_large
+        Whether a component had too many candidates for the exact model.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self.found_too_large = False
+
+    def survey(
+        self, problem: Problem, demands: Sequence[DemandIndex], stop: Stop
+    ) -> CandidateSurvey:
+        """Raises `Stopped` if there is no time for it, or `TooLarge`."""
+        return survey(
+            problem,
+            demands,
+            strict_cel=self._options.strict_cel,
+            stop=stop,
+            most_candidates=self._options.thresholds.candidates,
+        )
+
+    def sites(
+        self, problem: Problem, demands: Sequence[DemandIndex], stop: Stop
+    ) -> Mapping[DemandIndex, tuple[CandidateSite, ...]]:
+        """Look up sites for the exact model; raises as `survey`."""
+        try:
+            return self.survey(problem, demands, stop).sites
+        except TooLarge:
+            self.found_too_large = True
+            raise
+
+
+class Split:
+    """The components of a stage.
+
+    Parameters
+    ----------
+    answers
+        What is known of the demands, which components start from.
+    stop
+        What there is no time for stays as it is, as one component.
+    timings
+        By phase, the seconds that it took; filled in here.
+
+    Attributes
+    ----------
+    components
+        What is to be solved; each demand is in one of them.
+    failures
+        Selectors that failed on a device, which was left out.
+
+    Raises
+    ------
+    ModelError
+        A demand is placed that nothing can serve.
+    """
+
+    def __init__(  # noqa: PLR0913 - what to split, and all that is known of it
+        self,
+        stage: Stage,
+        answers: Sequence[Answered],
+        options: Options,
+        surveys: Surveys,
+        stop: Stop,
+        timings: dict[str, float],
+    ) -> None:
+        self._stage = stage
+        self._options = options
+        self._surveys = surveys
+        self._stop = stop
+        self.components: list[Solvable] = []
+        self.failures: list[AllocationError] = []
+        self._demands: Sequence[DemandIndex] = sorted(
+            demand for answer in answers for demand in answer.subset.demands
+        )
+        # Of demands that are in no component yet.
+        self._placed = {
+            placement.demand: placement
+            for answer in answers
+            for placement in answer.placements
+        }
+        try:
+            if not options.per_device:
+                with phase(timings, "classes"), suppress(Stopped):
+                    self._demands = self._by_class()
+            with phase(timings, "survey"):
+                self._by_device()
+        except Stopped as reason:
+            surveys.found_too_large |= isinstance(reason, TooLarge)
+            subset = DemandSubset(stage.problem, self._demands)
+            present = sorted(self._placed.values(), key=_demand_of)
+            self.components.append(Component(subset, stage.tiers, present))
+
+    def _by_class(self) -> Sequence[DemandIndex]:
+        """Split off what can be counted or packed, and return the demands that are left."""
+        stage, problem = self._stage, self._stage.problem
+        # What is too mixed for classes shows late, and then needs time to be searched.
+        stop = self._stop.within(_DIVISION * self._stop.seconds())
+        survey_all = partial(self._surveys.survey, problem, stop=self._stop)
+        division = divide(problem, survey_all, self._options, stop)
+        self.failures += division.failures
+        parts: Sequence[Counted | PackingInstance] = (
+            *division.counted,
+            *division.packed,
+        )
+        if stage.goal is not Goal.NONE:
+            # A goal is about all demands together: classes count it if they have all.
+            joint = None
+            if not division.per_device and not division.packed:
+                joint = with_goal(
+                    stage.goal, problem, division.counted, self._stop
+                )
+            if joint is None:
+                return self._demands
+            parts = (joint,)
+        for part in parts:
+            subset = DemandSubset(problem, part.demands)
+            hint = [
+                self._placed.pop(demand)
+                for demand in part.demands
+                if demand in self._placed
+            ]
+            self.components.append(
+                CountedComponent(subset, stage.tiers, part, hint)
+                if isinstance(part, Counted)
+                else PackedComponent(
+                    subset, stage.tiers, part, hint, self._options
+                )
+            )
+        return division.per_device
+
+    def _by_device(self) -> None:
+        """Split what is left by what it shares, if it is small enough to look at every device."""
+        problem = self._stage.problem
+        if not self._options.per_device and self._is_too_large_to_survey():
+            self._add_searched(DemandSubset(problem, self._demands))
+            return
+        surveyed = self._surveys.survey(problem, self._demands, self._stop)
+        for demand in self._placed.keys() - surveyed.sites.keys():
+            raise ModelError(
+                f"hint: demand {problem.demands[demand].key} is placed, but nothing can serve it"
+            )
+        parts = components(problem, surveyed, self._stage.goal, self._stop)
+        self.failures += surveyed.failures
+        for members in parts:
+            sites = {demand: surveyed.sites[demand] for demand in members}
+            self._add_searched(DemandSubset(problem, members, sites))
+
+    def _is_too_large_to_survey(self) -> bool:
+        """Whether what is left has more candidates than are looked at one by one."""
+        capabilities = NodeCapabilities(self._stage.problem)
+        candidates = sum(
+            capabilities.all_candidates(demand)
+            for demand in self._stop.hundreds(self._demands)
+        )
+        return candidates > self._options.thresholds.surveyed
+
+    def _add_searched(self, subset: DemandSubset) -> None:
+        tiers = self._stage.tiers
+        hint = [
+            self._placed[demand]
+            for demand in subset.demands
+            if demand in self._placed
+        ]
+        if self._options.per_device:
+            self.components.append(Component(subset, tiers, hint))
+            return
+        find_sites = partial(self._surveys.sites, self._stage.problem)
+        self.components.append(
+            SearchedComponent(subset, tiers, hint, find_sites)
+        )
