@@ -1,7 +1,7 @@
 """Nodes that hold everything, by search: for mixes in which hardly two demands are equal.
 
 Relax, improve: a linear program says about how many nodes of each type there should be, and what no nodes can cost less
-than (`dralloc.solve.optimum.relax.ladder`). First fit places everything, the largest first, on copies of these nodes;
+than (`dralloc.solve.optimum.relax.cover`). First fit places everything, the largest first, on copies of these nodes;
 where they do not suffice, copies are added of types that have room. Then large-neighbourhood search empties nodes: of
 two answers with equally cheap nodes that is better which has more on nodes that come first, so that the last ones
 become empty by and by.
@@ -45,7 +45,7 @@ from dralloc.solve.optimum.objective import (
     placed_weight,
     used_nodes,
 )
-from dralloc.solve.optimum.relax.ladder import RelaxedCover, relaxed_cover
+from dralloc.solve.optimum.relax.cover import RelaxedCover, relaxed_cover
 from dralloc.solve.optimum.rows import Term
 from dralloc.solve.optimum.stopping import Stop, Stopped
 

@@ -9,7 +9,7 @@ domain that has no room for that, if it was alone, is left out. Everything else 
 between pods, constraints over several claims, distinct values, shared claims, admin access, allocation mode ``All``,
 compatibility groups, budgets, groups of gangs, and that demands are placed as a whole.
 
-A bound takes two steps. A linear program guesses a price for each row (`dralloc.solve.optimum.relax.ladder`): in
+A bound takes two steps. A linear program guesses a price for each row (`dralloc.solve.optimum.relax.guide`): in
 floats, over regions of nodes that are about alike, with demands in lots that are about equal, as large as there is
 time for. Then a sum in exact integers, over every node and every demand as they are, says what these prices prove
 (`dralloc.solve.optimum.relax.prices`, with the proof). So a bad guess costs sharpness, and never the truth.

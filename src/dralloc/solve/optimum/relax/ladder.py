@@ -1,476 +1,45 @@
 """A ladder of relaxations: each rung proves more, and takes longer.
 
-From top to bottom: the linear program over regions of nodes that guesses prices; the regions, nodes that are about
-alike; the ladder; and, with the same prices, what nodes cost at least that hold everything.
+On each rung a linear program guesses prices (`dralloc.solve.optimum.relax.guide`), over more regions of nodes than on
+the one before (`dralloc.solve.optimum.relax.regions`), and what these prove is a bound for each level of the weight. A
+level is bounded together with those before it, each of which counts so much that the bound is sharp where all that is
+possible of them is placed.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
-from heapq import heapify, heappop, heappush
-from itertools import chain, islice, product
-from math import floor, gcd, inf, isfinite, log2
+from math import floor, inf, isfinite, log2
 from operator import mul
-from threading import Thread
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from dralloc.problem import DemandIndex, Problem
-from dralloc.problem.indices import grouped, summed
 from dralloc.problem.solution import (
     APPRAISAL_UNIT,
     Appraisal,
     LevelPrices,
 )
-from dralloc.solve.optimum.classes.demand_classes import Listed
 from dralloc.solve.optimum.objective import Objective
-from dralloc.solve.optimum.relax.demand_kinds import (
-    Draws,
-    Integers,
-    Shape,
-    demand_kinds_of,
-)
-from dralloc.solve.optimum.relax.offers import node_offers_of
+from dralloc.solve.optimum.relax.demand_kinds import Integers
+from dralloc.solve.optimum.relax.guide import Floats, Guide, KnownLimit
 from dralloc.solve.optimum.relax.prices import (
     LexicographicLevel,
     Market,
     costs_of,
     levels_of,
+    market_of,
 )
+from dralloc.solve.optimum.relax.regions import regions_of
 from dralloc.solve.optimum.solvers import linear
 from dralloc.solve.optimum.stopping import Stop, Stopped
 
-__all__ = [
-    "Bound",
-    "RelaxationLadder",
-    "RelaxedCover",
-    "relaxed_bounds",
-    "relaxed_cover",
-]
-
-# ----------------------------------------------------------------------------
-# Prices that prove much: the shadow prices of a linear program over regions of nodes,
-# in floats.
-#
-# Nodes of a region are taken for one, with all that they have together, and demands
-# that differ little for equal ones. So the program stays small, and its prices come
-# close to the best ones. What they prove is said elsewhere, in
-# `dralloc.solve.optimum.relax.prices`; here, nothing needs to be exact.
-
-_Draws = tuple[tuple[int, float], ...]
-"""Rows with amounts, in the unit of the first of those that are one."""
-
-Floats = npt.NDArray[np.float64]
-
-_LISTEN: Final = 0.05
-"""Seconds until it is asked again whether to stop."""
-
-_MOST_PICKS: Final = 8
-"""Of more ways to pick alternatives, the first."""
-
-
-class _Lot(NamedTuple):
-    """Demands of a kind that take about the same of their nodes."""
-
-    kind: int
-    number: int
-    amounts: Floats
-
-
-class KnownLimit(NamedTuple):
-    """A limit on what is placed, where each demand counts by its kind."""
-
-    counts: Sequence[int]
-    limit: int
-
-
-class ShadowPrices(NamedTuple):
-    """The worth of one more: of each row of the market, and of each cap."""
-
-    rows: Floats
-    caps: Floats
-
-
-class Guide:
-    """A linear program over regions of nodes and lots of demands.
-
-    Parameters
-    ----------
-    regions
-        By node.
-    lots
-        Into so many lots at most demands of a kind are divided.
-    """
-
-    def __init__(self, market: Market, regions: Integers, lots: int) -> None:
-        self.market = market
-        self.regions = regions
-        self._gather_rows()
-        self._gather_supplies()
-        self.lots = [
-            lot
-            for kind in range(len(market.demand_kinds.kinds))
-            for lot in self._lots(kind, lots)
-        ]
-
-    def _gather_rows(self) -> None:
-        """Rows of equal role in a region are one."""
-        rows: Listed[Hashable] = Listed()
-        regions = self.regions
-        row_of = []
-        for number, row in enumerate(self.market.offers.rows):
-            key: Hashable = ("row", number)
-            # Rows that several nodes draw on stay what they are.
-            if row.node is not None:
-                key = (int(regions[row.node]), row.role)
-            row_of.append(rows.number(key))
-        self.row_of = np.array(row_of, dtype=np.int64)
-        units = np.array([*self.market.units, 1.0])
-        self.scale = np.ones(len(rows))
-        # Backwards, so that the first row that is one with others gives the unit.
-        self.scale[self.row_of[::-1]] = units[:-1][::-1]
-        self.factors = units[:-1] / self.scale[self.row_of]
-        self.limits = np.zeros(len(rows))
-        np.add.at(
-            self.limits, self.row_of, self.market.limits[:-1] * self.factors
-        )
-
-    def _gather_supplies(self) -> None:
-        """Supplies of equal role in a region are one, with all their ways; and so are the ways to make an item."""
-        offers, regions = self.market.offers, self.regions
-        supplies: Listed[Hashable] = Listed()
-        self.ways: list[dict[_Draws, None]] = []
-        supply_of = []
-        starts = iter(self.market.way_starts.tolist())
-        rows, amounts = (
-            self.market.way_rows.tolist(),
-            self.market.way_amounts.tolist(),
-        )
-        for supply in offers.supplies:
-            number = supplies.number((int(regions[supply.node]), supply.role))
-            if number == len(self.ways):
-                self.ways.append({})
-            supply_of.append(number)
-            for way in supply.ways:
-                first = next(starts)
-                draws = []
-                for place in range(first, first + len(way.draws)):
-                    row = rows[place]
-                    amount = float(amounts[place] * self.factors[row])
-                    draws.append((int(self.row_of[row]), amount))
-                self.ways[number][tuple(draws)] = None
-        self.items: dict[tuple[int, int], dict[Draws, None]] = defaultdict(dict)
-        for (node, item), combinations in offers.items.items():
-            ways = self.items[int(regions[node]), item]
-            for combination in combinations:
-                supply_draws = [
-                    (supply_of[supply], number)
-                    for supply, number in combination.draws
-                ]
-                ways[tuple(supply_draws)] = None
-
-    def _lots(self, kind: int, lot_count: int) -> list[_Lot]:
-        """The demands of a kind, those with about equal amounts together."""
-        amounts = self.market.amounts[kind][self.market.placeable[kind]].astype(
-            float
-        )
-        if not amounts.shape[1]:
-            return [_Lot(kind, len(amounts), np.zeros(0))]
-        # What somebody takes of a node as a part of what there is on average.
-        typical = np.maximum(1.0, self.market.amount_limits.mean(axis=1))
-        order = np.argsort((amounts / typical).max(axis=1), kind="stable")
-        return [
-            _Lot(kind, len(part), amounts[part].mean(axis=0))
-            for part in np.array_split(order, lot_count)
-            if len(part)
-        ]
-
-    def solve(
-        self, worth: Sequence[float], caps: Sequence[KnownLimit], stop: Stop
-    ) -> ShadowPrices | None:
-        """Solve the linear program; None if there was no time.
-
-        Parameters
-        ----------
-        worth
-            By kind, what placing a demand is worth.
-        caps
-            What is known of all that is placed.
-        """
-        program = _Program(self, worth, caps)
-        duals = program.solve(stop)
-        if duals is None:
-            return None
-        first = len(self.limits)
-        return ShadowPrices(
-            duals[:first][self.row_of] * self.factors,
-            duals[first : first + len(caps)],
-        )
-
-    def cover(
-        self, costs: Sequence[int], stop: Stop
-    ) -> tuple[Floats, Floats] | None:
-        """Have everything placed on nodes that can be had any number of times; None if there was no time.
-
-        Parameters
-        ----------
-        costs
-            By region, what its nodes cost.
-
-        Returns
-        -------
-        How many of each region are needed, and the prices of the rows of the market.
-        """
-        # Whoever is not placed costs more than a node alone for it.
-        worth = [2.0 * max(costs)] * len(self.market.demand_kinds.kinds)
-        program = _Program(self, worth, (), costs)
-        duals = program.solve(stop)
-        if duals is None:
-            return None
-        prices = duals[: len(self.limits)][self.row_of] * self.factors
-        return program.values[: len(costs)], prices
-
-
-class _Program:
-    """The linear program.
-
-    Parameters
-    ----------
-    costs
-        By region, what it costs to have it once; without any, all are there once for nothing.
-    """
-
-    def __init__(
-        self,
-        guide: Guide,
-        worth: Sequence[float],
-        caps: Sequence[KnownLimit],
-        costs: Sequence[float] = (),
-    ) -> None:
-        self.guide = guide
-        self.model = linear.ModelBuilderHelper()
-        self.rows: list[tuple[list[int], list[float]]] = []
-        self.limits: list[float] = []
-        self.objective: dict[int, float] = {}
-        self.variables = 0
-        self.values = np.zeros(0)
-        for limit in guide.limits.tolist():
-            self._row(0.0 if costs else limit)
-        self._buy(costs)
-        self.caps = [(self._row(float(cap.limit)), cap.counts) for cap in caps]
-        self.supply_rows: dict[int, int] = {}
-        self.item_rows: dict[tuple[int, int], int] = {}
-        for lot in guide.lots:
-            if worth[lot.kind]:
-                self._place(lot, worth[lot.kind])
-
-    def _buy(self, costs: Sequence[float]) -> None:
-        """A variable for each region: how often it is there."""
-        if not costs:
-            return
-        guide = self.guide
-        region_of: dict[int, int] = {}
-        for row, limited in zip(
-            guide.row_of.tolist(), guide.market.offers.rows, strict=True
-        ):
-            region_of[row] = int(guide.regions[limited.node])
-        limits = guide.limits.tolist()
-        rows = grouped((region, row) for row, region in region_of.items())
-        for region, cost in enumerate(costs):
-            terms = [(row, -limits[row]) for row in rows.get(region, ())]
-            self.objective[self._variable(terms)] = -cost
-
-    def _row(self, limit: float) -> int:
-        self.rows.append(([], []))
-        self.limits.append(limit)
-        return len(self.rows) - 1
-
-    def _variable(self, terms: Iterable[tuple[int, float]]) -> int:
-        for row, coefficient in terms:
-            self.rows[row][0].append(self.variables)
-            self.rows[row][1].append(coefficient)
-        self.variables += 1
-        return self.variables - 1
-
-    def _place(self, lot: _Lot, weight: float) -> None:
-        """A variable for each region and way to serve a lot: how much of it is placed so."""
-        guide = self.guide
-        market, regions = guide.market, guide.regions
-        nodes = market.nodes[lot.kind]
-        fits = lot.amounts[:, np.newaxis] <= market.amount_limits[:, nodes]
-        roomy_nodes = nodes[fits.all(axis=0)]
-        kinds = market.demand_kinds
-        shape = kinds.shapes[kinds.kinds[lot.kind].shape]
-        caps = [
-            (row, float(counts[lot.kind]))
-            for row, counts in self.caps
-            if counts[lot.kind]
-        ]
-        # No more of the lot is placed than there is of it, and than is known to be possible.
-        limiting = [(self._row(lot.number), 1.0), *caps]
-        firsts = np.unique(regions[roomy_nodes], return_index=True)
-        for region, first in zip(
-            *(part.tolist() for part in firsts), strict=True
-        ):
-            amount_rows = market.amount_rows[:, roomy_nodes[first]].tolist()
-            amounts = [
-                (int(guide.row_of[row]), float(amount * guide.factors[row]))
-                for row, amount in zip(amount_rows, lot.amounts, strict=True)
-                if amount and row < len(guide.row_of)
-            ]
-            for needs in _picks(shape):
-                if all((region, item) in guide.items for item in needs):
-                    items = [
-                        (self._item(region, item), float(number))
-                        for item, number in needs.items()
-                    ]
-                    variable = self._variable([*amounts, *items, *limiting])
-                    self.objective[variable] = weight
-
-    def _item(self, region: int, item: int) -> int:
-        """The row of what makes an item in a region, and of what needs it."""
-        if (region, item) in self.item_rows:
-            return self.item_rows[region, item]
-        ways = self.guide.items[region, item]
-        first = next(iter(ways))
-        if len(ways) == len(first) == 1 and first[0][1] == 1:
-            # One device of a type: what supplies it makes it.
-            row = self._supply(first[0][0])
-        else:
-            row = self._row(0.0)
-            for draws in ways:
-                needs = [
-                    (self._supply(supply), float(number))
-                    for supply, number in draws
-                ]
-                self._variable([(row, -1.0), *needs])
-        self.item_rows[region, item] = row
-        return row
-
-    def _supply(self, supply: int) -> int:
-        if supply not in self.supply_rows:
-            self.supply_rows[supply] = row = self._row(0.0)
-            for draws in self.guide.ways[supply]:
-                self._variable([(row, -1.0), *draws])
-        return self.supply_rows[supply]
-
-    def solve(self, stop: Stop) -> Floats | None:
-        model = self.model
-        for _ in range(self.variables):
-            model.add_var()
-        for number in range(self.variables):
-            model.set_var_lower_bound(number, 0.0)
-            model.set_var_upper_bound(number, np.inf)
-        for variable, weight in self.objective.items():
-            model.set_var_objective_coefficient(variable, weight)
-        model.set_maximize(True)
-        for limit, (variables, coefficients) in zip(
-            self.limits, self.rows, strict=True
-        ):
-            row = model.add_linear_constraint()
-            model.set_constraint_lower_bound(row, -np.inf)
-            model.set_constraint_upper_bound(row, limit)
-            for variable, coefficient in zip(
-                variables, coefficients, strict=True
-            ):
-                model.add_term_to_constraint(row, variable, coefficient)
-        solver = linear.ModelSolverHelper("GLOP")
-        if not _is_solved(solver, model, stop):
-            return None
-        self.values = np.array(solver.variable_values())
-        return np.array(solver.dual_values())
-
-
-def _is_solved(
-    solver: linear.ModelSolverHelper,
-    model: linear.ModelBuilderHelper,
-    stop: Stop,
-) -> bool:
-    """Solve in a thread of its own, so that a Ctrl-C is heard here."""
-    thread = Thread(
-        target=solver.solve, args=(model,), name="glop", daemon=True
-    )
-    thread.start()
-    while thread.is_alive():
-        thread.join(_LISTEN)
-        if stop.reached():
-            solver.interrupt_solve()
-    return bool(solver.has_solution())
-
-
-def _picks(shape: Shape) -> list[dict[int, int]]:
-    """Return what is needed of which item, for each way to pick an option of every choice."""
-    picks = islice(product(*shape), _MOST_PICKS)
-    return [summed(chain.from_iterable(options)) for options in picks]
-
-
-# ----------------------------------------------------------------------------
-# Regions: nodes that are about alike, so that what they have together says much about
-# each of them.
-
-
-def _regions_of(market: Market, region_count: int) -> Integers:
-    """By node, the number of its region; there are as many regions as asked for, or one for each node.
-
-    The region that differs most in itself is divided where that helps most, until there are enough.
-    """
-    nodes = market.offers.nodes
-    if region_count >= nodes:
-        return np.arange(nodes)
-    traits = _traits(market)
-    heap = [_with_spread(traits, 0, np.arange(nodes))]
-    heapify(heap)
-    while len(heap) < region_count and heap[0][0] < 0:
-        _, number, members = heappop(heap)
-        traits_inside = traits[members]
-        values = traits_inside[:, traits_inside.var(axis=0).argmax()]
-        upper = values > values.mean()
-        heappush(heap, _with_spread(traits, number, members[~upper]))
-        heappush(heap, _with_spread(traits, len(heap) + 1, members[upper]))
-    regions = np.zeros(nodes, dtype=np.int64)
-    by_first_node = sorted(
-        (members for _, _, members in heap), key=lambda m: int(m[0])
-    )
-    for number, members in enumerate(by_first_node):
-        regions[members] = number
-    return regions
-
-
-def _with_spread(
-    traits: Floats, number: int, members: Integers
-) -> tuple[float, int, Integers]:
-    """Return some nodes with how much they differ, largest first in a heap; the number decides between equals."""
-    spread = float(traits[members].var(axis=0).sum() * len(members))
-    return -spread, number, members
-
-
-def _traits(market: Market) -> Floats:
-    """By node: what there is of everything, and to which sets of nodes it belongs, each from 0 to 1."""
-    nodes = market.offers.nodes
-    sets = np.zeros((len(market.demand_kinds.node_sets), nodes))
-    for number, members in enumerate(market.demand_kinds.node_sets):
-        sets[number, list(members) if members is not None else slice(None)] = (
-            1.0
-        )
-    columns = np.concatenate(
-        [market.available[:, :nodes], market.amount_limits[:, :nodes], sets]
-    ).astype(float)
-    largest = np.maximum(1.0, columns.max(axis=1, initial=0.0))
-    traits: Floats = (columns / largest[:, np.newaxis]).T
-    return traits
-
-
-# ----------------------------------------------------------------------------
-# The ladder: rung by rung, a bound for each level of the weight. A level is bounded
-# together with those before it, each of which counts so much that the bound is sharp
-# where all that is possible of them is placed.
+__all__ = ["Bound", "RelaxationLadder", "relaxed_bounds"]
 
 N = TypeVar("N", int, float)
 
@@ -608,12 +177,6 @@ class Bound:
         return limits
 
 
-def _market(problem: Problem, stop: Stop) -> Market:
-    demand_kinds = demand_kinds_of(problem, stop)
-    offers = node_offers_of(problem, demand_kinds, stop)
-    return Market(problem, demand_kinds, offers, stop)
-
-
 class RelaxationLadder:
     """Proves bounds, rung by rung, and knows then what demands pay.
 
@@ -646,7 +209,7 @@ class RelaxationLadder:
     @cached_property
     def market(self) -> Market:
         """What nodes offer and demands need; raises `Stopped` if there is no time to find out."""
-        return _market(self.problem, self.stop)
+        return market_of(self.problem, self.stop)
 
     def allow(self, stop: Stop) -> None:
         """Set another time to stop, for climbing on."""
@@ -798,7 +361,7 @@ class RelaxationLadder:
         """Yield what is placed of each level at most, in units, level by level."""
         guide = None
         if rung.regions:
-            regions = _regions_of(self.market, rung.regions)
+            regions = regions_of(self.market, rung.regions)
             guide = Guide(self.market, regions, rung.lots)
         for number in range(len(self.levels)):
             guess = self._guess(number, guide)
@@ -886,84 +449,3 @@ def _weighted(factors: Sequence[N], counts: Sequence[Sequence[int]]) -> list[N]:
         sum(map(mul, factors, kind_counts))
         for kind_counts in zip(*counts, strict=True)
     ]
-
-
-# ----------------------------------------------------------------------------
-# What nodes cost at least that hold everything, of types that can be had any number of
-# times.
-#
-# Let every row of a node have a price of 0 or more, and let a demand be worth what it
-# pays on the node where it pays the least. Who is on a node pays for all that it draws
-# there, and that is at most what all rows of the node cost. So as many nodes as hold
-# everything are worth as much as all demands together; and one of a type is worth what
-# its rows cost. The cheapest way to be worth that much is by nodes of the type that is
-# worth the most for its cost (Farley, Operations Research 38, 1990).
-#
-# The prices are a guess in floats, by the linear program in which nodes and demands can
-# be had in fractions; what they prove is a sum in exact integers, as in
-# `dralloc.solve.optimum.relax.prices`.
-
-_LOTS: Final = 8
-"""Into so many lots demands of a kind are divided."""
-
-_SCALE: Final = 2.0**40
-"""What a cost of 1 is as a price, at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class RelaxedCover:
-    """Node types that hold everything in fractions.
-
-    Parameters
-    ----------
-    numbers
-        By node type, about how many of it are needed.
-    worth
-        By demand, what it pays where it pays the least: a measure of its size.
-    bound
-        Nothing cheaper holds everything.
-    """
-
-    numbers: tuple[float, ...]
-    worth: tuple[int, ...]
-    bound: int
-
-
-def relaxed_cover(
-    problem: Problem, costs: Sequence[int], stop: Stop
-) -> RelaxedCover | None:
-    """Find the cheapest nodes in fractions, and prove a bound; None if there is no time for the linear program.
-
-    Parameters
-    ----------
-    problem
-        One node of each type with nothing in use, and all demands, none of which has rules about others.
-    costs
-        By node, what one of its type costs.
-
-    Raises
-    ------
-    Stopped
-        It is time to stop before there is a linear program.
-    """
-    market = _market(problem, stop)
-    guide = Guide(market, np.arange(len(problem.nodes)), _LOTS)
-    cover = guide.cover(costs, stop)
-    if cover is None:
-        return None
-    numbers, rows = cover
-    prices = market.affordable(rows * (_SCALE / max(costs)))
-    worth = [paid or 0 for paid in market.least_paid(prices)]
-    values = market.node_values(prices)
-    richest = max(
-        (
-            Fraction(value, cost)
-            for value, cost in zip(values, costs, strict=True)
-        ),
-        default=Fraction(0),
-    )
-    unit = gcd(*costs)
-    bound = (
-        -(-Fraction(sum(worth)) // (richest * unit)) * unit if richest else 0
-    )
-    return RelaxedCover(tuple(numbers.tolist()), tuple(worth), bound)

@@ -24,12 +24,19 @@ from dralloc.solve.optimum.relax.demand_kinds import (
     Integers,
     Option,
     Shape,
+    demand_kinds_of,
 )
-from dralloc.solve.optimum.relax.offers import NodeOffers
+from dralloc.solve.optimum.relax.offers import NodeOffers, node_offers_of
 from dralloc.solve.optimum.rows import WeightTier
 from dralloc.solve.optimum.stopping import Stop
 
-__all__ = ["LexicographicLevel", "Market", "costs_of", "levels_of"]
+__all__ = [
+    "LexicographicLevel",
+    "Market",
+    "costs_of",
+    "levels_of",
+    "market_of",
+]
 
 # ----------------------------------------------------------------------------
 # Levels: weights of which each is worth more than all below them, so that their sums
@@ -564,6 +571,13 @@ class Market:
             ]
             best = max(best, _worth(inside, gang.quorum))
         return best
+
+
+def market_of(problem: Problem, stop: Stop) -> Market:
+    """Read what demands need and what nodes offer; raises `Stopped` if there is no time to find out."""
+    demand_kinds = demand_kinds_of(problem, stop)
+    offers = node_offers_of(problem, demand_kinds, stop)
+    return Market(problem, demand_kinds, offers, stop)
 
 
 def _worth(values: Sequence[int], quorum: int) -> int:
