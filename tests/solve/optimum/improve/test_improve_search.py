@@ -23,6 +23,10 @@ from dralloc.problem.solution import Placement, Solution
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Progress, solve
 from dralloc.solve.optimum.improve import NeighbourhoodSearch
+from dralloc.solve.optimum.improve.task import (
+    NeighbourhoodAnswer,
+    NeighbourhoodTask,
+)
 from dralloc.solve.optimum.objective import (
     DemandSubset,
     Objective,
@@ -140,6 +144,22 @@ def test_small_demands_take_the_place_of_large_ones() -> None:
     *_, best = searched(problem, start)
     assert len(start) == 6
     assert len(best) == 9
+
+
+def test_a_gang_takes_more_work_but_none_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    efforts: set[float] = set()
+
+    def run(task: NeighbourhoodTask) -> NeighbourhoodAnswer:
+        efforts.add(task.effort)
+        return NeighbourhoodAnswer(None)
+
+    monkeypatch.setattr(NeighbourhoodTask, "run", run)
+    problem = rack_with_a_waiting_gang()
+    assert searched(problem, first_fit(problem).placements)[1:] == []
+    # Three reaches, and the first two with four times as much for the gang.
+    assert sorted(efforts) == pytest.approx([0.1, 0.2, 0.4, 0.8, 2.0])
 
 
 @pytest.mark.parametrize("thorough", [True, False])
