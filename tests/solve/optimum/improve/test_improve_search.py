@@ -158,8 +158,9 @@ def test_a_gang_takes_more_work_but_none_without_end(
     monkeypatch.setattr(NeighbourhoodTask, "run", run)
     problem = rack_with_a_waiting_gang()
     assert searched(problem, first_fit(problem).placements)[1:] == []
-    # Three reaches, and the first two with four times as much for the gang.
-    assert sorted(efforts) == pytest.approx([0.1, 0.2, 0.4, 0.8, 2.0])
+    # The gang has four times as much, but where neighbourhoods are largest.
+    assert {0.2, 0.8} <= efforts
+    assert max(efforts) == 2.0
 
 
 @pytest.mark.parametrize("thorough", [True, False])
