@@ -257,7 +257,7 @@ def test_equal_seeds_and_steps_give_equal_answers_with_any_number_of_jobs() -> (
 def test_where_all_nodes_are_searched_together_the_best_search_counts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Here a search places as many more as the last digit of its seed says."""
+    """Here a search places as many as the last digit of its seed says."""
     problem = mixed_sizes()
     best = max(recreated(problem, (), Options(), lambda: 60.0), key=len)
     seeds: list[int] = []

@@ -327,8 +327,8 @@ class _Solve:
             self.options,
             self._surveys,
             self.stop,
-            self.timings,
         )
+        split.run(self.timings)
         self.components = split.components
         self.failures += split.failures
         for component in self.components:

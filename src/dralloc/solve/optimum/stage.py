@@ -102,7 +102,7 @@ class Surveys:
 
 
 class Split:
-    """The components of a stage.
+    """Splits the problem of a stage into components.
 
     Parameters
     ----------
@@ -110,30 +110,22 @@ class Split:
         What is known of the demands, which components start from.
     stop
         What there is no time for stays as it is, as one component.
-    timings
-        By phase, the seconds that it took; filled in here.
 
     Attributes
     ----------
     components
-        What is to be solved; each demand is in one of them.
+        What is to be solved: once it has run, each demand is in one of them.
     failures
         Selectors that failed on a device, which was left out.
-
-    Raises
-    ------
-    ModelError
-        A demand is placed that nothing can serve.
     """
 
-    def __init__(  # noqa: PLR0913 - what to split, and all that is known of it
+    def __init__(
         self,
         stage: Stage,
         answers: Sequence[Answered],
         options: Options,
         surveys: Surveys,
         stop: Stop,
-        timings: dict[str, float],
     ) -> None:
         self._stage = stage
         self._options = options
@@ -150,17 +142,33 @@ class Split:
             for answer in answers
             for placement in answer.placements
         }
+
+    def run(self, timings: dict[str, float]) -> None:
+        """Count what can be counted, pack what can be packed, and split the rest by device.
+
+        Parameters
+        ----------
+        timings
+            By phase, the seconds that it took; they are added here.
+
+        Raises
+        ------
+        ModelError
+            A demand is placed that nothing can serve.
+        """
         try:
-            if not options.per_device:
+            if not self._options.per_device:
                 with phase(timings, "classes"), suppress(Stopped):
                     self._demands = self._by_class()
             with phase(timings, "survey"):
                 self._by_device()
         except Stopped as reason:
-            surveys.found_too_large |= isinstance(reason, TooLarge)
-            subset = DemandSubset(stage.problem, self._demands)
+            self._surveys.found_too_large |= isinstance(reason, TooLarge)
+            subset = DemandSubset(self._stage.problem, self._demands)
             present = sorted(self._placed.values(), key=_demand_of)
-            self.components.append(Component(subset, stage.tiers, present))
+            self.components.append(
+                Component(subset, self._stage.tiers, present)
+            )
 
     def _by_class(self) -> Sequence[DemandIndex]:
         """Split off what can be counted or packed, and return the demands that are left."""

@@ -41,10 +41,8 @@ _REACHES: Final = (_Reach(24, 0.1), _Reach(40, 0.2))
 """Small neighbourhoods as long as they help: they are decided in a third of the time. Then large ones."""
 
 _FARTHEST: Final = _Reach(100, 2.0)
-"""At last neighbourhoods that hold all of a few nodes, or of the whole problem if it is small. Each takes seconds."""
-
-_MOST_EFFORT: Final = 2.0
-"""No neighbourhood takes more work of the solver than this, not for a gang either."""
+"""At last neighbourhoods that hold all of a few nodes, or of the whole problem if it is small. Each takes seconds; none
+takes more work of the solver, not for a gang either."""
 
 _FEWEST_SIDE_BY_SIDE: Final = 8
 _MOST_SIDE_BY_SIDE: Final = 32
@@ -233,7 +231,7 @@ class NeighbourhoodSearch:
                 self.aim,
                 self._extra(area),
                 self._options(place),
-                min(_MOST_EFFORT, reach.effort * proposal.effort),
+                min(_FARTHEST.effort, reach.effort * proposal.effort),
                 end,
             )
 
