@@ -16,9 +16,10 @@ from collections.abc import (
     Iterator,
     Mapping,
     Sequence,
+    Set,
 )
 from dataclasses import dataclass, field, replace
-from typing import Final, assert_never, cast
+from typing import Final, Protocol, assert_never, cast
 
 from networkx.utils import UnionFind
 
@@ -30,6 +31,7 @@ from dralloc.problem.indices import (
     DeviceIndex,
     IndexT,
     NodeIndex,
+    SlotIndex,
     grouped,
     indices,
     numbered,
@@ -55,6 +57,8 @@ from dralloc.problem.supply import (
 
 __all__ = [
     "ONLY_NODE",
+    "InUse",
+    "PartInUse",
     "Subproblem",
     "cut",
     "cut_alone",
@@ -85,6 +89,54 @@ class Subproblem:
     counters: Sequence[CounterIndex]
 
 
+class InUse(Protocol):
+    """What is in use of a problem, as `dralloc.problem.ledger.Ledger` knows it."""
+
+    @property
+    def free(self) -> _Amounts:
+        """By counter, what is left."""
+
+    def usage_of(self, slots: Set[SlotIndex], /) -> Usage:
+        """Return the usage of these slots."""
+
+
+class _Amounts(Protocol):
+    def __getitem__(self, counter: CounterIndex, /) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PartInUse:
+    """What is in use of a part of a problem: of a ledger, what a cut needs, so that it can be made elsewhere.
+
+    Parameters
+    ----------
+    free
+        By counter of the part, what is left.
+    usage
+        That of all slots of the part.
+    """
+
+    free: Mapping[CounterIndex, int]
+    usage: Usage
+
+    @classmethod
+    def of(
+        cls, source: Problem, nodes: Iterable[NodeIndex], ledger: Ledger
+    ) -> PartInUse:
+        """Note what is in use of these nodes, and of all that comes with them."""
+        devices = _devices_of(source, nodes)
+        counters = _counters_of(source, devices)
+        slots = {source.devices[device].slot for device in devices}
+        return cls(
+            {counter: ledger.free[counter] for counter in counters},
+            ledger.usage_of(slots),
+        )
+
+    def usage_of(self, _slots: Set[SlotIndex], /) -> Usage:
+        """Return the usage of the slots, which are all of the part."""
+        return self.usage
+
+
 def cut(  # noqa: PLR0913 - what is kept, by sort
     source: Problem,
     nodes: Sequence[NodeIndex],
@@ -93,7 +145,7 @@ def cut(  # noqa: PLR0913 - what is kept, by sort
     counters: Iterable[CounterIndex] | None = None,
     demands: Iterable[Demand] = (),
     eligibility: Eligibility | None = None,
-    ledger: Ledger | None = None,
+    ledger: InUse | None = None,
 ) -> Subproblem:
     """Cut some nodes out of a problem.
 
@@ -114,20 +166,9 @@ def cut(  # noqa: PLR0913 - what is kept, by sort
         What is in use; if None, the usage of the whole.
     """
     if devices is None:
-        offered = dict.fromkeys(
-            device for node in nodes for device in source.nodes[node].devices()
-        )
-        devices = with_versions(source, offered)
+        devices = _devices_of(source, nodes)
     if counters is None:
-        groups = dict.fromkeys(
-            source.devices[device].group for device in devices
-        )
-        of_devices = [
-            counter
-            for group in groups
-            for counter in source.counters_of.get(group, ())
-        ]
-        counters = sorted((*of_devices, *source.pod_counters))
+        counters = _counters_of(source, devices)
     counters = tuple(counters)
     node_at, device_at, counter_at = (
         places(nodes),
@@ -153,6 +194,29 @@ def cut(  # noqa: PLR0913 - what is kept, by sort
         or Renumbered(source.eligibility, devices, counter_at),
     )
     return Subproblem(problem, nodes, devices, counters)
+
+
+def _devices_of(
+    source: Problem, nodes: Iterable[NodeIndex]
+) -> tuple[DeviceIndex, ...]:
+    """Return all devices that some nodes are offered."""
+    offered = dict.fromkeys(
+        device for node in nodes for device in source.nodes[node].devices()
+    )
+    return with_versions(source, offered)
+
+
+def _counters_of(
+    source: Problem, devices: Iterable[DeviceIndex]
+) -> list[CounterIndex]:
+    """Return the counters of the devices' groups, and those of pods."""
+    groups = dict.fromkeys(source.devices[device].group for device in devices)
+    of_devices = [
+        counter
+        for group in groups
+        for counter in source.counters_of.get(group, ())
+    ]
+    return sorted((*of_devices, *source.pod_counters))
 
 
 def places(numbers: Iterable[IndexT]) -> dict[IndexT, IndexT]:
@@ -215,7 +279,7 @@ def cut_alone(
 
 
 def _counter(
-    counter: Counter, number: CounterIndex, ledger: Ledger | None
+    counter: Counter, number: CounterIndex, ledger: InUse | None
 ) -> Counter:
     if ledger is None or ledger.free[number] == counter.free:
         return counter

@@ -1,7 +1,6 @@
-"""Parts of a problem as work: how a part is cut out, where it is done, and how long that took.
+"""Work: where it is done, and how long that took.
 
-`phase` adds up seconds, an `Excerpt` is a part of a problem as a small problem of its own, and a backend is where tasks
-are run: here, in other processes, or on a cluster of Dask or Ray.
+`phase` adds up seconds, and a backend is where tasks are run: here, in other processes, or on a cluster of Dask or Ray.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import pickle
 import signal
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import (
     AbstractContextManager,
@@ -20,8 +19,6 @@ from contextlib import (
     nullcontext,
     suppress,
 )
-from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import islice
 from multiprocessing import resource_tracker
 from threading import Thread
@@ -33,25 +30,8 @@ from numpy.typing import NDArray
 
 from dralloc.objects.choices import Backend
 from dralloc.objects.errors import DrallocError
-from dralloc.problem import (
-    CounterIndex,
-    DemandIndex,
-    DeviceIndex,
-    NodeIndex,
-    Problem,
-)
-from dralloc.problem.problem import (
-    Eligibility,
-    EligibilityTable,
-    Remembered,
-    Renumbered,
-)
-from dralloc.problem.solution import Grant, Placement
-from dralloc.problem.subproblem import places
 
 __all__ = [
-    "Excerpt",
-    "PackedExcerpt",
     "Parcel",
     "is_elsewhere",
     "phase",
@@ -73,70 +53,6 @@ def phase(timings: dict[str, float], name: str) -> Iterator[None]:
         yield
     finally:
         timings[name] = timings.get(name, 0.0) + perf_counter() - started
-
-
-# ----------------------------------------------------------------------------
-# Excerpts, with the way in and out for answers.
-
-
-@dataclass(frozen=True)
-class Excerpt:
-    """An excerpt: some demands, nodes, devices and counters of a problem.
-
-    Parameters
-    ----------
-    problem
-        They alone, with numbers of their own.
-    demands, nodes, devices
-        Their numbers in the whole problem, in order; None if they stay as they are.
-    """
-
-    problem: Problem
-    demands: Sequence[DemandIndex]
-    nodes: Sequence[NodeIndex] | None = None
-    devices: Sequence[DeviceIndex] | None = None
-
-    def inward(self, placements: Iterable[Placement]) -> list[Placement]:
-        """Placements of the whole problem, in the numbers of the small one."""
-        nodes = None if self.nodes is None else places(self.nodes)
-        devices = None if self.devices is None else places(self.devices)
-        return _renumbered(placements, self.place_of, nodes, devices)
-
-    @cached_property
-    def place_of(self) -> Mapping[DemandIndex, DemandIndex]:
-        """By demand of the whole problem, its number in the small one."""
-        return places(self.demands)
-
-    def outward(self, placements: Iterable[Placement]) -> list[Placement]:
-        """Placements of the small problem, in the numbers of the whole one."""
-        return _renumbered(placements, self.demands, self.nodes, self.devices)
-
-
-_DemandNumbers = Mapping[DemandIndex, DemandIndex] | Sequence[DemandIndex]
-_NodeNumbers = Mapping[NodeIndex, NodeIndex] | Sequence[NodeIndex]
-_DeviceNumbers = Mapping[DeviceIndex, DeviceIndex] | Sequence[DeviceIndex]
-
-
-def _renumbered(
-    placements: Iterable[Placement],
-    demands: _DemandNumbers,
-    nodes: _NodeNumbers | None,
-    devices: _DeviceNumbers | None,
-) -> list[Placement]:
-    def renumbered(grants: Sequence[Grant]) -> tuple[Grant, ...]:
-        if devices is None:
-            return tuple(grants)
-        return tuple(
-            grant._replace(device=devices[grant.device]) for grant in grants
-        )
-
-    moved = []
-    for placement in placements:
-        demand = demands[placement.demand]
-        node = placement.node if nodes is None else nodes[placement.node]
-        grants = tuple(map(renumbered, placement.grants))
-        moved.append(Placement(demand, node, grants))
-    return moved
 
 
 # ----------------------------------------------------------------------------
@@ -183,49 +99,6 @@ def _unpacked(name: str, packed: NDArray[np.uint8]) -> Parcel[Any]:
         _UNPACKED.clear()
         _UNPACKED[name] = Parcel(pickle.loads(packed.data))
     return _UNPACKED[name]
-
-
-_WITHOUT_ANSWERS: Final = EligibilityTable({})
-"""Stands in for the eligibility of an excerpt on its way, which is the whole problem's under other numbers."""
-
-
-@dataclass(frozen=True, slots=True)
-class PackedExcerpt:
-    """An excerpt that can be sent. Who may serve whom is large, and goes to each process once, for all excerpts.
-
-    Parameters
-    ----------
-    excerpt
-        With a problem that knows no eligibility.
-    counters
-        Its counters, by their numbers in the whole problem.
-    eligibility
-        That of the whole problem.
-    """
-
-    excerpt: Excerpt
-    counters: Sequence[CounterIndex]
-    eligibility: Parcel[Eligibility]
-
-    @classmethod
-    def of(
-        cls,
-        excerpt: Excerpt,
-        counters: Sequence[CounterIndex],
-        eligibility: Parcel[Eligibility],
-    ) -> PackedExcerpt:
-        """Pack an excerpt."""
-        bare = replace(excerpt.problem, eligibility=_WITHOUT_ANSWERS)
-        return cls(replace(excerpt, problem=bare), counters, eligibility)
-
-    def unpacked(self) -> Problem:
-        """The problem of the excerpt, with eligibility."""
-        answers = Renumbered(
-            self.eligibility.content,
-            self.excerpt.devices or (),
-            places(self.counters),
-        )
-        return replace(self.excerpt.problem, eligibility=Remembered(answers))
 
 
 class Task(Protocol[T_co]):

@@ -208,11 +208,15 @@ def test_progress_is_told_as_components_are_done() -> None:
 # A cluster of Dask on this machine starts processes and threads with sockets of their own.
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("backend", ["dask", "ray"])
-def test_another_backend_gives_the_same_answer(backend: str) -> None:
+def test_another_backend_gives_the_same_answer(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip(
         {"dask": "distributed", "ray": "ray"}[backend],
         reason=f"the extra {backend} is not installed",
     )
+    # The processes of Ray find the modules of tests here, too: the problem has parts that are defined there.
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     problem = mixed()
     there = solve(problem, Options(jobs=2, backend=backend))
     assert replace(there, timings={}) == replace(solve(problem), timings={})

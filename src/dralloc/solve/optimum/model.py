@@ -280,7 +280,7 @@ class Variables:
 
     def every_serving(self) -> Iterator[Serving]:
         """Each serving, in the order of creation."""
-        for requests in self.stop.each(self.servings.values()):
+        for requests in self.stop.hundreds(self.servings.values()):
             for servings in requests:
                 yield from servings
 

@@ -28,7 +28,6 @@ from networkx.utils import UnionFind
 from dralloc.objects.choices import MAX_SEED, Backend, Options
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.problem import (
-    Demand,
     NodeIndex,
     Problem,
     indices,
@@ -38,12 +37,13 @@ from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.node_claims import resource_of
 from dralloc.problem.solution import Appraisal, Placement, charged_grants
-from dralloc.problem.subproblem import cut, places
+from dralloc.problem.subproblem import PartInUse
+from dralloc.solve.excerpt import Cutting
 from dralloc.solve.first_fit.batch import QuickRun, place_all
 from dralloc.solve.policies.table import PARTS, Sizes
 from dralloc.solve.recreate.answer import MovableUnit, movable_units
 from dralloc.solve.recreate.change import ChangeSearch
-from dralloc.solve.work import Excerpt, PackedExcerpt, Parcel, run_all
+from dralloc.solve.work import Parcel, run_all
 
 __all__ = ["Starts", "recreated", "starts"]
 
@@ -259,7 +259,7 @@ class _PartTask:
         When not to begin any more, as `time.time` says it.
     """
 
-    part: PackedExcerpt
+    part: Cutting
     present: Sequence[Placement]
     seed: int
     changes: int
@@ -273,9 +273,9 @@ class _PartTask:
         if time.time() >= self.end:
             return list(self.present)
         end = time.perf_counter() + self.seconds
-        excerpt = self.part.excerpt
+        excerpt = self.part.excerpt()
         search = ChangeSearch(
-            self.part.unpacked(),
+            excerpt.problem,
             excerpt.inward(self.present),
             self.seed,
             self.appraisal,
@@ -302,7 +302,7 @@ class _Rounds:
         self._appraisal = appraisal
         self._options = options
         self._random = np.random.default_rng(options.seed)
-        self._eligibility = Parcel(problem.eligibility)
+        self._whole = Parcel(problem)
         self._groups = _groups(problem, movable)
         self._effort = _EVERYWHERE
 
@@ -458,20 +458,22 @@ class _Rounds:
         end: float,
         appraisal: Appraisal | None,
     ) -> _PartTask:
-        demands = _inside(
-            [self._problem.demands[demand] for demand in members], places(nodes)
+        part = Cutting(
+            self._whole,
+            members,
+            nodes,
+            PartInUse.of(self._problem, nodes, ledger),
+            allowed={},
+            standing_by={},
         )
-        part = cut(self._problem, nodes, demands=demands, ledger=ledger)
-        problem = replace(part.problem, budgets=())
-        excerpt = Excerpt(problem, members, part.nodes, part.devices)
         return _PartTask(
-            PackedExcerpt.of(excerpt, part.counters, self._eligibility),
+            part,
             [homes[demand] for demand in members if demand in homes],
             int(self._random.integers(MAX_SEED)),
             max(self._effort.least, self._effort.by_node * len(nodes)),
             seconds,
             end,
-            appraisal and appraisal.of_part(members, part.nodes),
+            appraisal and appraisal.of_part(members, nodes),
         )
 
 
@@ -501,28 +503,6 @@ def _groups(
             for number in indices(problem.nodes)
         ).values()
     )
-
-
-def _inside(
-    demands: Sequence[Demand], inside: Mapping[NodeIndex, NodeIndex]
-) -> list[Demand]:
-    """Return demands with the nodes of a part that they may go to, in the part's numbers."""
-    # Many demands have the same selection of nodes, most often the same object.
-    selections = {
-        id(demand.nodes): demand.nodes
-        for demand in demands
-        if demand.nodes is not None
-    }
-    nodes_inside = {
-        selection: tuple([inside[node] for node in nodes if node in inside])
-        for selection, nodes in selections.items()
-    }
-    return [
-        demand
-        if demand.nodes is None
-        else replace(demand, nodes=nodes_inside[id(demand.nodes)])
-        for demand in demands
-    ]
 
 
 def _with(problem: Problem, placements: Collection[Placement]) -> Ledger:

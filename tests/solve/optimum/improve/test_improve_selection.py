@@ -121,10 +121,10 @@ def test_where_the_bound_leaves_no_room_nothing_is_gained(
     ]
     if selection.may_gain(nodes, blocks):
         return
-    area = neighbourhood(incumbent, bonds, blocks, nodes)
+    area = neighbourhood(Parcel(problem), incumbent, bonds, blocks, nodes)
     task = NeighbourhoodTask(
-        area.packed(Parcel(problem.eligibility)),
-        area.hint,
+        area.cutting,
+        area.present,
         tiers,
         aim=len(tiers),
         extra=None,

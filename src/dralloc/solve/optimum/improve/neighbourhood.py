@@ -16,14 +16,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dralloc.objects.user_rules import Budget
-from dralloc.problem import CounterIndex, Demand, NodeIndex
+from dralloc.problem import NodeIndex, Problem
 from dralloc.problem.indices import DemandIndex, grouped
-from dralloc.problem.inter_pod import InterPodRule
-from dralloc.problem.problem import Eligibility
 from dralloc.problem.solution import Placement, spent
-from dralloc.problem.subproblem import cut, places
+from dralloc.problem.subproblem import PartInUse
+from dralloc.solve.excerpt import Cutting
 from dralloc.solve.optimum.improve.incumbent import Bonds, Incumbent
-from dralloc.solve.work import Excerpt, PackedExcerpt, Parcel
+from dralloc.solve.work import Parcel
 
 __all__ = ["Neighbourhood", "neighbourhood"]
 
@@ -32,49 +31,44 @@ __all__ = ["Neighbourhood", "neighbourhood"]
 class Neighbourhood:
     """Demands that are freed, and where they can go.
 
+    All numbers are those of the whole problem.
+
     Parameters
     ----------
-    excerpt
-        The problem, in numbers of its own.
-    counters
-        Its counters, by their numbers in the whole.
+    cutting
+        Where to cut it out as a problem of its own.
     freed
-        The demands of the whole problem that it decides.
+        The demands that it decides.
     standing_by
         Those that have to stay where they are.
     before
-        The placements of those that are freed, in the numbers of the whole.
-    hint
-        How it is now, in numbers of the excerpt.
+        The placements of those that are freed.
+    present
+        How it is now: the same, and those that stand by.
     """
 
-    excerpt: Excerpt
-    counters: Sequence[CounterIndex]
+    cutting: Cutting
     freed: Sequence[DemandIndex]
     standing_by: Collection[DemandIndex]
     before: tuple[Placement, ...]
-    hint: tuple[Placement, ...]
-
-    def packed(self, eligibility: Parcel[Eligibility]) -> PackedExcerpt:
-        """The problem to be sent, given who may serve whom in the whole problem."""
-        return PackedExcerpt.of(self.excerpt, self.counters, eligibility)
+    present: tuple[Placement, ...]
 
     def after(
-        self, placements: Iterable[Placement]
+        self, placements: Sequence[Placement]
     ) -> tuple[Placement, ...] | None:
-        """An answer to the excerpt as placements of those that are freed; None if somebody who stands by is lost."""
-        outward = self.excerpt.outward(placements)
+        """Of an answer, the placements of those that are freed; None if somebody who stands by is lost."""
         placements_of_freed = [
             placement
-            for placement in outward
+            for placement in placements
             if placement.demand not in self.standing_by
         ]
-        if len(outward) - len(placements_of_freed) < len(self.standing_by):
+        if len(placements) - len(placements_of_freed) < len(self.standing_by):
             return None
         return tuple(placements_of_freed)
 
 
 def neighbourhood(
+    whole: Parcel[Problem],
     incumbent: Incumbent,
     bonds: Bonds,
     blocks: Iterable[int],
@@ -84,6 +78,8 @@ def neighbourhood(
 
     Parameters
     ----------
+    whole
+        The problem of the incumbent.
     blocks
         Indices into the blocks of the bonds.
     nodes
@@ -108,34 +104,24 @@ def neighbourhood(
         {*nodes, *(placement.node for placement in before), *stations.values()}
     )
 
-    inside = places(kept_nodes)
-    demands_by_number: dict[DemandIndex, Demand] = {}
-    for demand in freed:
-        allowed = bonds.candidates(
-            demand, {*nodes, *homes.get(bonds.block_of[demand], ())}
+    allowed = {
+        demand: sorted(
+            bonds.candidates(
+                demand, {*nodes, *homes.get(bonds.block_of[demand], ())}
+            )
         )
-        demands_by_number[demand] = replace(
-            problem.demands[demand],
-            nodes=tuple(inside[node] for node in sorted(allowed)),
-        )
-    rules = {
-        role.rule for demand in freed for role in problem.demands[demand].roles
+        for demand in freed
     }
-    for demand, station in stations.items():
-        demands_by_number[demand] = _standing_by(
-            problem.demands[demand], inside[station], rules
-        )
-
-    demands = sorted(demands_by_number)
     with incumbent.without(freed):
-        part = cut(
-            problem,
+        cutting = Cutting(
+            whole,
+            sorted((*freed, *stations)),
             kept_nodes,
-            demands=[demands_by_number[demand] for demand in demands],
-            ledger=incumbent.ledger,
+            PartInUse.of(problem, kept_nodes, incumbent.ledger),
+            allowed,
+            stations,
+            tuple(_budgets(incumbent)),
         )
-        small = replace(part.problem, budgets=tuple(_budgets(incumbent)))
-    excerpt = Excerpt(small, demands, part.nodes, part.devices)
     present = [
         *before,
         *(
@@ -143,16 +129,12 @@ def neighbourhood(
             for demand, station in stations.items()
         ),
     ]
-    hint = excerpt.inward(
-        sorted(present, key=lambda placement: placement.demand)
-    )
     return Neighbourhood(
-        excerpt,
-        part.counters,
+        cutting,
         freed,
         frozenset(stations),
         before,
-        tuple(hint),
+        tuple(sorted(present, key=lambda placement: placement.demand)),
     )
 
 
@@ -174,14 +156,6 @@ def _bystanders(
         for demand in affected
         if demand not in moving and demand in incumbent.placements
     ]
-
-
-def _standing_by(
-    demand: Demand, node: NodeIndex, rules: Collection[InterPodRule]
-) -> Demand:
-    """A demand that holds what it holds, stays where it is, and still has its roles in these rules."""
-    roles = tuple(role for role in demand.roles if role.rule in rules)
-    return demand.by_itself(claims=(), nodes=(node,), roles=roles)
 
 
 def _budgets(incumbent: Incumbent) -> Iterator[Budget]:

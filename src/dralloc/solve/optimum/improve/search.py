@@ -124,7 +124,7 @@ class NeighbourhoodSearch:
                 tier.weights is not None for tier in tiers[: self.aim]
             ),
         )
-        self._eligibility = Parcel(self.problem.eligibility)
+        self._whole = Parcel(self.problem)
         self.steps = 0
         self.failures: dict[str, AllocationError] = {}
         self._side_by_side = min(
@@ -221,12 +221,16 @@ class NeighbourhoodSearch:
             if stop.reached():
                 break
             area = neighbourhood(
-                self.incumbent, self.bonds, proposal.blocks, proposal.nodes
+                self._whole,
+                self.incumbent,
+                self.bonds,
+                proposal.blocks,
+                proposal.nodes,
             )
             areas.append(area)
             yield NeighbourhoodTask(
-                area.packed(self._eligibility),
-                area.hint,
+                area.cutting,
+                area.present,
                 self.tiers,
                 self.aim,
                 self._extra(area),

@@ -15,6 +15,7 @@ from dralloc.objects.limits import without_garbage_collection
 from dralloc.problem import Problem
 from dralloc.problem.indices import DemandIndex
 from dralloc.problem.solution import Placement
+from dralloc.solve.excerpt import Cutting
 from dralloc.solve.optimum.candidates import survey
 from dralloc.solve.optimum.component import build_for
 from dralloc.solve.optimum.model import Model, equal_demands, in_order
@@ -23,7 +24,6 @@ from dralloc.solve.optimum.rows import fix_cost
 from dralloc.solve.optimum.search import as_few, minimise, row_of_better
 from dralloc.solve.optimum.solvers import cp_model
 from dralloc.solve.optimum.stopping import Stop, Stopped
-from dralloc.solve.work import PackedExcerpt
 
 __all__ = ["ExtraRules", "NeighbourhoodAnswer", "NeighbourhoodTask", "WarmUp"]
 
@@ -62,7 +62,7 @@ class NeighbourhoodAnswer(NamedTuple):
     Parameters
     ----------
     placements
-        In numbers of its excerpt; None if there is nothing better than before, or nothing was found.
+        In numbers of the whole problem; None if there is nothing better than before, or nothing was found.
     failures
         Selectors that failed on a device, which was left out.
     """
@@ -77,10 +77,10 @@ class NeighbourhoodTask:
 
     Parameters
     ----------
-    packed
+    cutting
         The neighbourhood as a problem.
-    hint
-        How it is now, in numbers of the excerpt.
+    present
+        How it is now, in numbers of the whole problem.
     tiers
         What counts, most important first.
     aim
@@ -95,8 +95,8 @@ class NeighbourhoodTask:
         When to give up all the same, in seconds since the epoch.
     """
 
-    packed: PackedExcerpt
-    hint: Sequence[Placement]
+    cutting: Cutting
+    present: Sequence[Placement]
     tiers: Sequence[Objective]
     aim: int
     extra: ExtraRules | None
@@ -115,7 +115,8 @@ class NeighbourhoodTask:
         """
         seconds = self.end - time.time() if self.end < inf else None
         stop = Stop.after(seconds).limited(self.effort)
-        problem = self.packed.unpacked()
+        excerpt = self.cutting.excerpt()
+        problem = excerpt.problem
         failures: Sequence[AllocationError] = ()
         placements = None
         with suppress(Stopped):
@@ -127,22 +128,27 @@ class NeighbourhoodTask:
                 model = build_for(problem, candidates.sites, stop)
                 if self.extra:
                     self.extra.add_to(model)
-                placements = self._better(model, stop)
-        return NeighbourhoodAnswer(placements, failures)
+                placements = self._better(
+                    model, excerpt.inward(self.present), stop
+                )
+        return NeighbourhoodAnswer(
+            None if placements is None else excerpt.outward(placements),
+            failures,
+        )
 
-    def _better(self, model: Model, stop: Stop) -> Sequence[Placement] | None:
+    def _better(
+        self, model: Model, hint: Sequence[Placement], stop: Stop
+    ) -> Sequence[Placement] | None:
         """Find a better answer than the hint; None if there is none, or if it is not found with so much work.
 
         All tiers are one cost, as far as the numbers allow: for most neighbourhoods one run is enough.
         """
-        if not self._ask_for_better(model):
+        if not self._ask_for_better(model, hint):
             return None
         equals = equal_demands(model, stop)
         answer: Sequence[Placement] | None = None
         for cost in as_few([tier.terms(model) for tier in self.tiers]):
-            model.hint(
-                in_order(equals, self.hint if answer is None else answer)
-            )
+            model.hint(in_order(equals, hint if answer is None else answer))
             outcome = minimise(
                 model.cp,
                 cost,
@@ -161,7 +167,7 @@ class NeighbourhoodTask:
             fix_cost(model.cp, cost, reached, "tiers")
         return answer
 
-    def _ask_for_better(self, model: Model) -> bool:
+    def _ask_for_better(self, model: Model, hint: Sequence[Placement]) -> bool:
         """Rule out all that is no better than the hint, and return whether anything else can be.
 
         Most often there is nothing better. That is proven several times as fast as that the hint is one of the best in
@@ -171,7 +177,7 @@ class NeighbourhoodTask:
         aims = self.tiers[: self.aim]
         row, limit = row_of_better(
             [tier.terms(model) for tier in aims],
-            [tier.cost(subset, self.hint) for tier in aims],
+            [tier.cost(subset, hint) for tier in aims],
         )
         if limit < 0:
             return False
