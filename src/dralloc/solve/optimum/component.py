@@ -267,10 +267,14 @@ class Component:
         self._learn(0, self.bounds[0], placements)
 
     def relax(self, costs: Sequence[int]) -> None:
-        """Take over what relaxations prove: of a tier if those before it cost no more than they must."""
+        """Take over what relaxations prove: of a tier if the answer costs no more in those before it.
+
+        Answers that cost more in one tier than a relaxation says may cost less in later ones, even if it is proven by
+        other means that there is none better.
+        """
         for level, cost in enumerate(costs):
             self.bounds[level] = max(self.bounds[level], cost)
-            if not is_proven(self, level):
+            if self.cost(level) > cost:
                 break
 
     def _learn(
