@@ -8,11 +8,8 @@ Here the answer is put together: components in turn, tier by tier, within the ti
 
 from __future__ import annotations
 
-from collections import Counter as Tally
-from collections import defaultdict
 from collections.abc import (
     Callable,
-    Hashable,
     Iterable,
     Iterator,
     Sequence,
@@ -21,14 +18,13 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
-from operator import attrgetter
 from time import perf_counter
 from typing import Final
 
 from dralloc.objects.choices import Backend, Goal, Options
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.limits import without_garbage_collection
-from dralloc.problem import DemandIndex, Problem, indices
+from dralloc.problem import Problem
 from dralloc.problem.solution import (
     Appraisal,
     LevelPrices,
@@ -41,13 +37,10 @@ from dralloc.problem.solution import (
 from dralloc.solve.optimum.candidates import summed_up
 from dralloc.solve.optimum.classes.component import CountedComponent
 from dralloc.solve.optimum.component import (
-    Answered,
-    Component,
     Solvable,
     TimeSharing,
     build,
     is_next,
-    is_proven,
 )
 from dralloc.solve.optimum.division import AdminClaims, admin_claims
 from dralloc.solve.optimum.improve import (
@@ -58,17 +51,15 @@ from dralloc.solve.optimum.improve import (
 from dralloc.solve.optimum.improve.task import WarmUp
 from dralloc.solve.optimum.model import Model
 from dralloc.solve.optimum.objective import (
-    DemandSubset,
-    Objective,
     after_weight,
     fairness,
     placed_weight,
-    summed_weight,
     within_caps,
 )
 from dralloc.solve.optimum.packing.component import PackedComponent
 from dralloc.solve.optimum.parallel import work_out
 from dralloc.solve.optimum.stage import Split, Stage, Surveys
+from dralloc.solve.optimum.standing import Standing
 from dralloc.solve.optimum.stopping import (
     Stop,
     Stopped,
@@ -104,8 +95,6 @@ many seconds are left for that."""
 
 _BEFORE_LAST: Final = 0.6
 """The part of the time until the last tiers are searched for, too, even if those before them are not proven."""
-
-_demand_of = attrgetter("demand")
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,25 +200,6 @@ def _set_aside(problem: Problem, options: Options, stop: Stop) -> AdminClaims:
     return AdminClaims(problem)
 
 
-@dataclass(frozen=True, slots=True)
-class _Relaxed:
-    """What relaxations have proven of the weight.
-
-    Parameters
-    ----------
-    prices
-        What proved it: each guess that some component has, with the rows of all of them.
-    limits
-        By weight, the most placed demands, where that is below their number.
-    reasons
-        What was left out for it.
-    """
-
-    prices: tuple[LevelPrices, ...] = ()
-    limits: tuple[tuple[int, int], ...] = ()
-    reasons: tuple[str, ...] = ()
-
-
 class _Solve:
     def __init__(  # noqa: PLR0913 - as `solve`
         self,
@@ -249,7 +219,6 @@ class _Solve:
         self.progress = progress
         self.earlier = earlier
         self._is_enough = False
-        self._relaxed = _Relaxed()
         self._starting = stop
         self._make_starts = make_starts
         self._more_starts: Iterator[Sequence[Placement]] | None = None
@@ -263,15 +232,7 @@ class _Solve:
             *after_weight(self.goal),
         )
         self.stage = Stage(problem, self.tiers, 0)
-        self.components: list[Solvable] = []
-        self.everything = DemandSubset(problem, indices(problem.demands))
-        self.answers: list[Answered] = [
-            Component(self.everything, self.tiers, start)
-        ]
-        # The placements of the answers by part, and all of them in order.
-        self._joined: tuple[
-            tuple[tuple[Placement, ...], ...], tuple[Placement, ...]
-        ] = ((), ())
+        self.standing = Standing(problem, self.weight, self.tiers, start)
         self._surveys = Surveys(options)
         self.failures: list[AllocationError] = []
         self.timings: dict[str, float] = {}
@@ -284,11 +245,7 @@ class _Solve:
                 if self.stage.levels and self.stop.reached():
                     break
                 # A stage fixes what those before it have reached: so that must be proven.
-                if all(
-                    is_proven(answer, level)
-                    for answer in self.answers
-                    for level in range(self.stage.levels)
-                ):
+                if self.standing.is_proven():
                     self.stop = at_the_end
                     if stage is not last:
                         seconds = _BEFORE_LAST * at_the_end.seconds()
@@ -323,19 +280,15 @@ class _Solve:
         """Split the problem; what is proven stays so, part by part."""
         split = Split(
             stage,
-            self.answers,
+            self.standing.answers,
             self.options,
             self._surveys,
             self.stop,
         )
         split.run(self.timings)
-        self.components = split.components
         self.failures += split.failures
-        for component in self.components:
-            component.bounds[: self.stage.levels] = [
-                component.cost(level) for level in range(self.stage.levels)
-            ]
-        self.answers, self.stage = list(self.components), stage
+        self.standing.begin(split.components, stage.levels)
+        self.stage = stage
         with phase(self.timings, "weight"):
             self._recall()
         with phase(self.timings, "starts"):
@@ -346,9 +299,9 @@ class _Solve:
         if self.earlier is None:
             return
         if self.earlier.prices:
-            for component in self._searched():
+            for component in self.standing.searched():
                 component.recall(self.earlier.prices, self.stop)
-        self._look(self._tiers()[0])
+        self._look(self.standing.tiers()[0])
 
     def _look(self, weight: Tier) -> None:
         """Stop if the tier of the weight is as good as was asked for."""
@@ -357,19 +310,12 @@ class _Solve:
             if self._is_enough:
                 self.stop.cancelled.cancel()
 
-    def _searched(self) -> list[SearchedComponent]:
-        return [
-            component
-            for component in self.components
-            if isinstance(component, SearchedComponent)
-        ]
-
     def _work(self) -> None:
         """Here, or in other processes if there is something for more than one."""
         # What namespaces use, and which devices are opened, is not known to an excerpt without devices.
         counted = any(
             isinstance(component, CountedComponent)
-            for component in self.components
+            for component in self.standing.components
         )
         # Neighbourhoods are searched from here, each in a process of its own. What goes elsewhere is decided by the
         # exact model alone, which knows nothing of steps.
@@ -377,7 +323,7 @@ class _Solve:
         searched = any(
             (component.needs_start or counts_steps)
             and self._is_unproven(component)
-            for component in self._searched()
+            for component in self.standing.searched()
         )
         stays_here = (
             searched
@@ -386,8 +332,8 @@ class _Solve:
         )
         todo = list(
             compress(
-                range(len(self.components)),
-                map(self._is_unproven, self.components),
+                range(len(self.standing.components)),
+                map(self._is_unproven, self.standing.components),
             )
         )
         if todo and not self.stop.reached():
@@ -407,24 +353,14 @@ class _Solve:
     def _search_all_tiers(self, stage: Stage) -> None:
         """Improve the last tiers, too, where those before them are not proven; what is known of these stays so."""
         component = SearchedComponent(
-            self.everything,
+            self.standing.everything,
             stage.tiers,
-            self._placements(),
+            self.standing.placements(),
             partial(self._surveys.sites, self.problem),
         )
-        for level, tier in enumerate(stage.tiers[: self.stage.levels]):
-            bound = tier.total(answer.bounds[level] for answer in self.answers)
-            component.bounds[level] = max(component.bounds[level], bound)
-        component.appraisal = self._appraisal()
-        self.failures += self._failures_of_searches()
-        self._relaxed = _Relaxed(
-            self._prices(), self._limits(), self._reasons_of_relaxations()
-        )
-        self.components, self.answers, self.stage = (
-            [component],
-            [component],
-            stage,
-        )
+        self.failures += self.standing.failures()
+        self.standing.go_on_with(component, stage.levels)
+        self.stage = stage
         is_watched = self.progress or self.earlier
         watch = partial(self._report, 0, component) if is_watched else None
         with phase(self.timings, "all tiers"):
@@ -437,17 +373,17 @@ class _Solve:
         )
 
     def _work_here(self) -> None:
-        for component in self.components:
+        for component in self.standing.components:
             if isinstance(component, PackedComponent):
                 with phase(self.timings, "classes"):
                     component.begin(self.stop)
                 component.take_starts = self._take_starts_beside_packing
         watch = self._report if self.progress or self.earlier else None
         sharing = TimeSharing(self.options, self.stop, watch, self.timings)
-        sharing.improve(range(self.stage.levels), self.components)
+        sharing.improve(range(self.stage.levels), self.standing.components)
 
     def _work_elsewhere(self, todo: Sequence[int]) -> None:
-        sent = [self.components[place] for place in todo]
+        sent = [self.standing.components[place] for place in todo]
         with closing(
             work_out(
                 self.stage.problem,
@@ -458,7 +394,7 @@ class _Solve:
             )
         ) as answers:
             for index, answer in answers:
-                self.answers[todo[index]] = answer
+                self.standing.answers[todo[index]] = answer
                 self._tell()
 
     def _seconds_for_starts(self) -> float:
@@ -470,7 +406,7 @@ class _Solve:
         Answers are made for the whole problem, where some component needs one. The others consider their part, and get
         a bound, too: they may have no time for either afterwards.
         """
-        components = self._searched()
+        components = self.standing.searched()
         in_need = [
             component for component in components if component.needs_start
         ]
@@ -507,7 +443,7 @@ class _Solve:
                 component.consider(within_caps(self.problem, own_placements))
             self._tell()
             if self.earlier is not None:
-                self._look(self._tiers()[0])
+                self._look(self.standing.tiers()[0])
             if self._starting.reached():
                 break
 
@@ -519,7 +455,7 @@ class _Solve:
         self._starting = stop.within(_STARTS_BESIDE_PACKING * stop.seconds())
         packed = [
             component
-            for component in self.components
+            for component in self.standing.components
             if isinstance(component, PackedComponent)
         ]
         self._take_starts(packed)
@@ -528,18 +464,9 @@ class _Solve:
         """Return answers to start from: in a later stage, those that were not asked for before."""
         if self._more_starts is None:
             self._more_starts = self._make_starts(
-                self._appraisal(), self._seconds_for_starts
+                self.standing.appraisal(), self._seconds_for_starts
             )
         return self._more_starts
-
-    def _appraisal(self) -> Appraisal | None:
-        """Return what demands and nodes are worth, as far as components know."""
-        appraisals = [
-            component.appraisal
-            for component in self._searched()
-            if component.appraisal is not None
-        ]
-        return Appraisal.together(appraisals)
 
     def _elapsed(self) -> float:
         return perf_counter() - self.started
@@ -547,29 +474,16 @@ class _Solve:
     def _report(
         self, level: int, running: Solvable, best: int, bound: int
     ) -> None:
-        """Tell the tier's state over the whole problem, with what the running component has reached.
-
-        A solver finds answers that are worse than the one in hand first, which stays the best so far.
-        """
-        resting = [
-            component for component in self.answers if component is not running
-        ]
-        costs = [component.cost(level) for component in resting]
-        costs.append(min(best, running.cost(level)))
-        bounds = [component.bounds[level] for component in resting]
-        bounds.append(max(bound, running.bounds[level]))
-        tier = self._summary(self.tiers[level], costs, bounds)
+        """Tell the state of a tier while a component is solved."""
+        tier = self.standing.tier_while(level, running, best, bound)
         if level < len(self.weight):
-            tiers = [self._solved(place) for place in range(len(self.weight))]
-            tiers[level] = tier
-            tier = summed_weight(tiers, self.weight)
-            self._look(replace(tier, limits=self._limits()))
+            self._look(tier)
         self._tell_of(tier)
 
     def _tell(self) -> None:
         """Tell the state of the first tier that is not proven, or of the last."""
         if self.progress:
-            tiers = self._tiers()
+            tiers = self.standing.tiers()
             self._tell_of(
                 next((tier for tier in tiers if not tier.proven), tiers[-1])
             )
@@ -580,97 +494,13 @@ class _Solve:
                 Progress(tier.name, tier.value, tier.bound, self._elapsed())
             )
 
-    def _summary(
-        self, tier: Objective, costs: Sequence[int], bounds: Sequence[int]
-    ) -> Tier:
-        cost, bound = tier.total(costs), tier.total(bounds)
-        attainable = None
-        if tier.worth:
-            attainable = tier.worth(self.problem, self._placements()) + cost
-        elif tier.weights:
-            attainable = sum(
-                component.subset.weight(tier.weights)
-                for component in self.answers
-            )
-        return tier.shown(cost, bound, attainable)
-
-    def _tiers(self) -> tuple[Tier, ...]:
-        """All tiers; those that are not looked at yet as the answer as a whole has them."""
-        placed, weight_count = self._placements(), len(self.weight)
-        tiers = [self._solved(level) for level in range(self.stage.levels)]
-        for tier in self.tiers[self.stage.levels :]:
-            cost, floor = (
-                count(self.everything, placed)
-                for count in (tier.cost, tier.floor)
-            )
-            tiers.append(self._summary(tier, [cost], [floor]))
-        weight = summed_weight(tiers[:weight_count], self.weight)
-        return (replace(weight, limits=self._limits()), *tiers[weight_count:])
-
-    def _limits(self) -> tuple[tuple[int, int], ...]:
-        """Return, by weight, the proven limit on placed demands where it is below their number."""
-        searched = [
-            answer
-            for answer in self.answers
-            if isinstance(answer, SearchedComponent)
-        ]
-        if not any(component.relaxation for component in searched):
-            return self._relaxed.limits
-        limits: Tally[int] = Tally()
-        for answer in self.answers:
-            demands: Iterable[DemandIndex] = answer.subset.demands
-            if all(
-                is_proven(answer, level) for level in range(len(self.weight))
-            ):
-                demands = map(_demand_of, answer.placements)
-            of_component = Tally(
-                self.problem.demands[demand].weight for demand in demands
-            )
-            if isinstance(answer, SearchedComponent):
-                of_component.update(
-                    {
-                        weight: limit - of_component[weight]
-                        for weight, limit in answer.limits().items()
-                        if limit < of_component[weight]
-                    }
-                )
-            limits.update(of_component)
-        return tuple(sorted(limits.items()))
-
-    def _solved(self, level: int) -> Tier:
-        """A tier as its parts have it."""
-        costs = [component.cost(level) for component in self.answers]
-        return self._summary(
-            self.tiers[level],
-            costs,
-            [component.bounds[level] for component in self.answers],
-        )
-
-    def _placements(self) -> tuple[Placement, ...]:
-        """The best answer so far: the same object until there is a better one."""
-        parts = tuple(component.placements for component in self.answers)
-        if parts != self._joined[0]:
-            placements = (placement for part in parts for placement in part)
-            self._joined = parts, tuple(sorted(placements, key=_demand_of))
-        return self._joined[1]
-
     def _with_reason(self, tier: Tier) -> Tier:
         """A tier that is not proven with why, and by what relaxations the bound of the weight is."""
         if tier.proven:
             return tier
-        relaxations = (
-            self._reasons_of_relaxations() if tier.name == "weight" else ()
-        )
+        relaxations = self.standing.reasons() if tier.name == "weight" else ()
         bounds = [f"bound: a relaxation {why}" for why in relaxations]
         return replace(tier, why="; ".join([self._reason(), *bounds]))
-
-    def _reasons_of_relaxations(self) -> tuple[str, ...]:
-        reasons = dict.fromkeys(
-            answer.relaxation
-            for answer in self.answers
-            if isinstance(answer, SearchedComponent)
-        )
-        return tuple(filter(None, reasons)) or self._relaxed.reasons
 
     def _reason(self) -> str:
         """Why not everything is proven."""
@@ -685,35 +515,14 @@ class _Solve:
         return "the solver gave up"
 
     def _solution(self) -> Solution:
-        tiers = tuple(map(self._with_reason, self._tiers()))
+        tiers = tuple(map(self._with_reason, self.standing.tiers()))
         return Solution(
-            placements=self._placements(),
+            placements=self.standing.placements(),
             status=Status.OPTIMAL
             if all(tier.proven for tier in tiers)
             else Status.FEASIBLE,
             tiers=tiers,
-            warnings=summed_up((*self.failures, *self._failures_of_searches())),
+            warnings=summed_up((*self.failures, *self.standing.failures())),
             timings={**self.timings, "total": self._elapsed()},
-            prices=self._prices(),
+            prices=self.standing.prices(),
         )
-
-    def _prices(self) -> tuple[LevelPrices, ...]:
-        """Return the prices that proved bounds: each guess that some component has, with the rows of all of them."""
-        searched = sorted(
-            self._searched(), key=lambda component: len(component.prices)
-        )
-        levels = searched[-1].prices if searched else ()
-        if not levels:
-            return self._relaxed.prices
-        rows: dict[int, dict[Hashable, float]] = defaultdict(dict)
-        for component in searched:
-            for number, level in enumerate(component.prices):
-                rows[number].update(level.rows)
-        return tuple(
-            level._replace(rows=rows[number])
-            for number, level in enumerate(levels)
-        )
-
-    def _failures_of_searches(self) -> Iterator[AllocationError]:
-        for component in self._searched():
-            yield from component.failures
