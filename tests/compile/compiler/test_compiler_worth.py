@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+from operator import mul
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import dralloc
 from dralloc.compile.compiler import compile_cluster
+from dralloc.compile.compiler.worth import WeightLevel, Worth
 from dralloc.objects.api.disclosure import VALUE_ANNOTATION
 from dralloc.objects.errors import ChoiceError, DrallocError
 from dralloc.objects.report import Table
 from dralloc.problem.solution import Tier
+from examples import examples
 from wire import (
     Json,
     claim,
@@ -319,3 +326,35 @@ def test_compare_shows_what_only_the_scheduler_places() -> None:
         key for key in left_out if key not in missing
     ]
     assert dralloc.compare(found).only_scheduler == ()
+
+
+@settings(max_examples=examples(3000))
+@given(st.data())
+def test_the_optimum_has_no_more_of_any_level_than_its_bound(
+    data: st.DataObject,
+) -> None:
+    """Whatever the optimum is that the bound of the sum allows, also with less of a level than there could be."""
+    totals = data.draw(st.lists(st.integers(0, 4), min_size=2, max_size=3))
+    units = [
+        prod(1 + total for total in totals[place + 1 :])
+        for place in range(len(totals))
+    ]
+
+    def weight(digits: Sequence[int]) -> int:
+        return sum(map(mul, digits, units))
+
+    digits = st.tuples(*(st.integers(0, total) for total in totals))
+    answer, optimum = sorted([data.draw(digits), data.draw(digits)])
+    bound = data.draw(st.integers(weight(optimum), weight(totals)))
+    levels = [
+        WeightLevel(f"pods@{unit}", unit, total)
+        for unit, total in zip(units, totals, strict=True)
+    ]
+    tiers = Worth((), tuple(levels)).tiers(
+        [Tier("weight", weight(answer), bound)]
+    )
+    assert [tier.value for tier in tiers] == list(answer)
+    assert all(
+        amount <= tier.bound
+        for amount, tier in zip(optimum, tiers, strict=True)
+    )

@@ -436,9 +436,10 @@ class Worth:
         return (*self._read(tiers[0]), *tiers[1:])
 
     def _read(self, weight: Tier) -> Iterator[Tier]:
-        """Return what is proven of the sum, by level: no answer has more of one if it has as much of those before.
+        """Return what is proven of the sum, by level: how much of each the optimum has at most.
 
-        Where a level before is not proven and there is more of this one than its bound would be, the sum says nothing.
+        Where a level before is not proven, the sum says nothing: an answer with less there than its bound may have any
+        number of this one.
         """
         limits = {} if self.kept_unit else dict(weight.limits)
         # Who is kept is in the digit above all others; what is below it is what others are worth.
@@ -455,9 +456,7 @@ class Worth:
             value_digit, value = divmod(value, level.unit)
             bound_digit, bound = divmod(bound, level.unit)
             not_kept = level.total - kept_digit
-            limit = (
-                bound_digit if proven or bound_digit > value_digit else not_kept
-            )
+            limit = bound_digit if proven else not_kept
             limit = min(limit, max(value_digit, limits.get(level.unit, limit)))
             proven = proven and limit == value_digit
             why = "" if limit == value_digit else weight.why
