@@ -30,10 +30,13 @@ from numpy.typing import NDArray
 
 from dralloc.objects.choices import Backend
 from dralloc.objects.errors import DrallocError
+from dralloc.objects.limits import without_garbage_collection
+from dralloc.problem import Problem
 
 __all__ = [
     "Parcel",
     "is_elsewhere",
+    "jobs_in",
     "phase",
     "run_all",
     "shield_children",
@@ -97,8 +100,18 @@ _UNPACKED: Final[dict[str, Parcel[Any]]] = {}
 def _unpacked(name: str, packed: NDArray[np.uint8]) -> Parcel[Any]:
     if name not in _UNPACKED:
         _UNPACKED.clear()
-        _UNPACKED[name] = Parcel(pickle.loads(packed.data))
+        with without_garbage_collection():
+            _UNPACKED[name] = Parcel(pickle.loads(packed.data))
     return _UNPACKED[name]
+
+
+_SENDING: Final = 3e-5
+"""So many seconds for each of its devices pass until a problem has arrived in other processes."""
+
+
+def jobs_in(seconds: float, problem: Problem, jobs: int) -> int:
+    """Return how many processes are worth their while: one, which is here, if the problem would arrive too late."""
+    return jobs if seconds > _SENDING * len(problem.devices) else 1
 
 
 class Task(Protocol[T_co]):

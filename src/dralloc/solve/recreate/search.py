@@ -43,7 +43,7 @@ from dralloc.solve.first_fit.batch import QuickRun, place_all
 from dralloc.solve.policies.table import PARTS, Sizes
 from dralloc.solve.recreate.answer import MovableUnit, movable_units
 from dralloc.solve.recreate.change import ChangeSearch
-from dralloc.solve.work import Parcel, run_all
+from dralloc.solve.work import Parcel, jobs_in, run_all
 
 __all__ = ["Starts", "recreated", "starts"]
 
@@ -328,13 +328,14 @@ class _Rounds:
             How many parts were searched, and the answer.
         """
         options = self._options
+        jobs = jobs_in(seconds, self._problem, options.jobs)
         self._effort = _EVERYWHERE if nodes is None else _AROUND_CHANGED
         all_parts = self._parts(nodes)
         is_undivided = nodes is None and len(all_parts) == 1
         repeats = _SEARCHES_OF_ALL if is_undivided else 1
         parts = all_parts[:part_limit]
         search_count = repeats * len(parts)
-        waves = -(-search_count // max(1, options.jobs))
+        waves = -(-search_count // max(1, jobs))
         seconds_of_part = max(seconds / waves, _LEAST_SECONDS)
         end = time.time() + seconds
         tasks = self._tasks(placements, parts, seconds_of_part, end)
@@ -347,7 +348,7 @@ class _Rounds:
             run_all(
                 searches,
                 Backend(options.backend),
-                min(options.jobs, search_count),
+                min(jobs, search_count),
             )
         )
         present = {placement.demand: placement for placement in placements}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -16,13 +16,15 @@ from any_problem import weighted
 from budget_strategies import renamed
 from dralloc.check.problem import violations
 from dralloc.compile.compiler import compile_cluster
-from dralloc.objects.choices import Goal, Options, Thresholds
+from dralloc.objects.choices import Backend, Goal, Options, Thresholds
 from dralloc.objects.user_rules import Budget
 from dralloc.problem import Problem, indices
 from dralloc.problem.solution import Placement, Solution
+from dralloc.solve import work
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Progress, solve
 from dralloc.solve.optimum.improve import NeighbourhoodSearch
+from dralloc.solve.optimum.improve import search as improve_search
 from dralloc.solve.optimum.improve.task import (
     NeighbourhoodAnswer,
     NeighbourhoodTask,
@@ -322,3 +324,34 @@ def test_a_search_makes_room_for_a_gang() -> None:
     assert len(start) == 6
     *_, best = searched(problem, start)
     assert len(best) == 8
+
+
+@pytest.mark.parametrize(("seconds", "jobs"), [(2.0, 1), (1000.0, 2)])
+def test_what_would_arrive_too_late_in_other_processes_is_searched_here(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, jobs: int
+) -> None:
+    asked: list[int] = []
+
+    def run_here(
+        tasks: Iterable[work.Task[object]],
+        backend: Backend,
+        jobs: int,
+        *,
+        as_made: bool,
+    ) -> Iterator[tuple[int, object]]:
+        assert as_made
+        asked.append(jobs)
+        return work.run_all(tasks, backend, 1)
+
+    monkeypatch.setattr(work, "_SENDING", 10.0)
+    monkeypatch.setattr(improve_search, "run_all", run_here)
+    problem = rack_with_a_waiting_gang()
+    search = NeighbourhoodSearch(
+        DemandSubset(problem, indices(problem.demands)),
+        placed_weight(problem),
+        first_fit(problem).placements,
+        Options(jobs=2),
+    )
+    for _ in search.run(Stop.after(seconds)):
+        pass
+    assert set(asked) == {jobs}

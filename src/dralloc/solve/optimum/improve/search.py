@@ -25,7 +25,7 @@ from dralloc.solve.optimum.improve.selection import (
 from dralloc.solve.optimum.improve.task import ExtraRules, NeighbourhoodTask
 from dralloc.solve.optimum.objective import DemandSubset, Objective
 from dralloc.solve.optimum.stopping import Stop
-from dralloc.solve.work import Parcel, run_all
+from dralloc.solve.work import Parcel, jobs_in, run_all
 
 __all__ = ["NeighbourhoodSearch"]
 
@@ -185,7 +185,7 @@ class NeighbourhoodSearch:
             run_all(
                 self._tasks(proposals, reach, areas, stop),
                 Backend(self.options.backend),
-                self.options.jobs,
+                jobs_in(stop.seconds(), self.problem, self.options.jobs),
                 as_made=True,
             )
         )
