@@ -92,7 +92,7 @@ def _renumbered(
 
 @dataclass(frozen=True, slots=True)
 class Cutting:
-    """Where to cut an excerpt out of a problem. It is small, and can be sent: the problem goes to each process once.
+    """Where to cut an excerpt out of a problem. It is small, and can be sent: each process unpacks the problem once.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class Cutting:
     in_use
         What others have in use there.
     allowed
-        By demand, the nodes that it may go to, of those it may go to anyway; all where it is not named.
+        By demand, the only nodes that it may go to here. Where a demand is not named, those that are open to it anyway.
     standing_by
         By demand of those that hold what they hold, where they are. They stay there, but keep their roles in the rules
         between pods that others here have a role in.
@@ -140,7 +140,8 @@ class Cutting:
         inside = places(self.nodes)
         # Many demands have the same selection of nodes, most often the same object.
         selections: dict[int, tuple[NodeIndex, ...]] = {}
-        # Rules are known by what they are, not by what they say: those of demands that are sent would be others.
+        # Rules are compared by identity. So whoever stands by is made here, out of the same problem as the others: sent
+        # as a demand of its own, it would come with copies of its rules, which nobody else here has a role in.
         rules = {
             role.rule
             for number in self.demands

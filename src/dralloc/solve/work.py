@@ -106,11 +106,20 @@ def _unpacked(name: str, packed: NDArray[np.uint8]) -> Parcel[Any]:
 
 
 _SENDING: Final = 3e-5
-"""So many seconds for each of its devices pass until a problem has arrived in other processes."""
+"""So many seconds for each of its devices pass until a problem has arrived in other processes. With a quarter of a
+million devices they are eight: five to pack it, the others to lay it into shared memory and to unpack it."""
 
 
 def jobs_in(seconds: float, problem: Problem, jobs: int) -> int:
-    """Return how many processes are worth their while: one, which is here, if the problem would arrive too late."""
+    """Return how many processes are worth their while: one if the problem would arrive too late in others.
+
+    One is this process itself, unless the backend is a cluster.
+
+    Parameters
+    ----------
+    seconds
+        How many are left.
+    """
     return jobs if seconds > _SENDING * len(problem.devices) else 1
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from math import inf
@@ -17,7 +17,7 @@ import wire
 from any_problem import weighted
 from dralloc.check.problem import violations
 from dralloc.compile.compiler import compile_cluster
-from dralloc.objects.choices import Options
+from dralloc.objects.choices import Backend, Options
 from dralloc.problem import DemandIndex, NodeIndex, Problem, indices
 from dralloc.problem.solution import (
     APPRAISAL_UNIT,
@@ -25,6 +25,7 @@ from dralloc.problem.solution import (
     Placement,
     Solution,
 )
+from dralloc.solve import work
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.objective import within_caps
@@ -182,6 +183,24 @@ def test_empty_nodes_are_filled() -> None:
     problem = mixed_sizes()
     *_, best = recreated(problem, (), Options(), lambda: 60.0)
     assert len(best) == len(problem.demands)
+
+
+@pytest.mark.parametrize(("seconds", "processes"), [(2.0, 1), (1e9, 2)])
+def test_parts_that_would_arrive_too_late_elsewhere_are_searched_here(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, processes: int
+) -> None:
+    asked: list[int] = []
+
+    def run_here(
+        tasks: Iterable[work.Task[object]], backend: Backend, jobs: int
+    ) -> Iterator[tuple[int, object]]:
+        asked.append(jobs)
+        return work.run_all(tasks, backend, 1)
+
+    monkeypatch.setattr(work, "_SENDING", 1e6)
+    monkeypatch.setattr("dralloc.solve.recreate.search.run_all", run_here)
+    list(recreated(mixed_sizes(), (), Options(jobs=2), lambda: seconds))
+    assert set(asked) == {processes}
 
 
 def test_a_search_without_a_limit_ends_where_nothing_can_be_placed() -> None:

@@ -65,6 +65,8 @@ class Standing:
     ----------
     everything
         All demands.
+    objectives
+        All tiers, as they count.
     levels
         How many of the tiers the parts were made for.
     components
@@ -208,6 +210,7 @@ class Standing:
         costs: Sequence[int],
         bounds: Sequence[int],
     ) -> Tier:
+        """A tier as users see it, of which the parts have these costs and bounds."""
         cost, bound = objective.total(costs), objective.total(bounds)
         attainable = None
         if objective.worth:

@@ -326,9 +326,9 @@ def test_a_search_makes_room_for_a_gang() -> None:
     assert len(best) == 8
 
 
-@pytest.mark.parametrize(("seconds", "jobs"), [(2.0, 1), (1000.0, 2)])
+@pytest.mark.parametrize(("seconds", "processes"), [(2.0, 1), (1000.0, 2)])
 def test_what_would_arrive_too_late_in_other_processes_is_searched_here(
-    monkeypatch: pytest.MonkeyPatch, seconds: float, jobs: int
+    monkeypatch: pytest.MonkeyPatch, seconds: float, processes: int
 ) -> None:
     asked: list[int] = []
 
@@ -354,4 +354,4 @@ def test_what_would_arrive_too_late_in_other_processes_is_searched_here(
     )
     for _ in search.run(Stop.after(seconds)):
         pass
-    assert set(asked) == {jobs}
+    assert set(asked) == {processes}
