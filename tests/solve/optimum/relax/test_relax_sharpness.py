@@ -128,3 +128,22 @@ def test_a_ladder_that_there_was_no_time_for_is_climbed_on() -> None:
     assert best.costs == (1,)
     assert ladder.is_at_the_top
     assert list(ladder.bounds()) == []
+
+
+def test_who_lacks_demands_of_a_level_has_no_room_for_many_of_the_next() -> (
+    None
+):
+    """Five large demands find room in fractions, and three in fact: these leave room for six small ones."""
+    builder = ProblemBuilder(nodes=3)
+    for node in range(3):
+        builder.device(node, capacity={"memory": 10})
+    for _ in range(5):
+        builder.pod(
+            builder.claim(AlternativeSpec(capacity={"memory": 6})), weight=1000
+        )
+    for _ in range(20):
+        builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 2})))
+    *_, bound = relaxed_bounds(
+        builder.problem(), placed_weight(builder.problem()), Stop()
+    )
+    assert bound.most_of_optimum([3, 6]) == [5, 6]

@@ -49,6 +49,11 @@ _RATIO: Final = 100
 _LOWER_RATIOS: Final = (10.0, 3.0)
 """What it may also count; it takes no other linear program to prove what follows from that."""
 
+_EXCHANGE: Final = 3.0
+_FEW_NODES: Final = 100
+"""About so many demands of a level find room where one of the level above does not stand. Prices for that take a linear
+program of their own; on more nodes an answer lacks a smaller part of what there can be of a level."""
+
 _HIGHEST: Final = _RATIO**3
 _LARGEST: Final = 2**52
 """Weights are multiplied by a power of two up to this size, so that prices can be whole numbers, and by a smaller one
@@ -364,12 +369,23 @@ class RelaxationLadder:
             regions = regions_of(self.market, rung.regions)
             guide = Guide(self.market, regions, rung.lots)
         for number in range(len(self.levels)):
-            guess = self._guess(number, guide)
+            guess = self._guess(number, guide, _RATIO)
             if guess is not None:
-                for exchange in _with_lower_factors(guess):
+                for exchange in self._exchanges(number, guide, guess):
                     self._prove(number, exchange)
                 self._prove(number, guess)
             yield self.limits
+
+    def _exchanges(
+        self, number: int, guide: Guide | None, guess: _Guess
+    ) -> Iterator[_Guess]:
+        """Give out guesses that also prove something where an answer has less of the levels above than there can be."""
+        yield from _with_lower_factors(guess)
+        is_small = len(self.problem.nodes) <= _FEW_NODES
+        if number and guide is not None and is_small:
+            exchange = self._guess(number, guide, _EXCHANGE)
+            if exchange is not None:
+                yield exchange
 
     def _counts(self, number: int) -> list[list[int]]:
         """By level up to this one, and by kind: what a demand counts."""
@@ -378,15 +394,17 @@ class RelaxationLadder:
             list(map(level.of, weights)) for level in self.levels[: number + 1]
         ]
 
-    def _guess(self, number: int, guide: Guide | None) -> _Guess | None:
+    def _guess(
+        self, number: int, guide: Guide | None, ratio: float
+    ) -> _Guess | None:
         """Prices for a bound on a level and those before it; None if there is no time.
 
         Each level counts as much as makes the bound sharp, given that of those before it all that is possible is
-        placed.
+        placed; no more than the ratio beside the next one.
         """
         counts = self._counts(number)
         factors = [
-            float(min(_RATIO ** (number - place), _HIGHEST))
+            float(min(ratio ** (number - place), _HIGHEST))
             for place in range(number + 1)
         ]
         if guide is None:
