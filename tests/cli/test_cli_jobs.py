@@ -57,7 +57,7 @@ def test_the_model_has_work_for_two() -> None:
 def test_what_is_missing_is_an_error_in_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(sys.modules, "joblib", None)
+    monkeypatch.setitem(sys.modules, "joblib.externals.loky", None)
     result = run("allocate", MODEL, "--jobs", "2", "--quiet")
     assert result.exit_code == Exit.INPUT
     assert (

@@ -18,7 +18,7 @@ from dralloc.problem.inter_pod import InterPodRule
 from dralloc.problem.problem import Remembered
 from dralloc.problem.solution import Grant, Placement
 from dralloc.problem.subproblem import PartInUse, cut, places
-from dralloc.solve.work import Parcel
+from dralloc.solve.backends import Parcel
 
 __all__ = ["Cutting", "Excerpt"]
 

@@ -352,7 +352,7 @@ def test_an_error_in_another_process_is_told() -> None:
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "joblib", None)
+    monkeypatch.setitem(sys.modules, "joblib.externals.loky", None)
     with pytest.raises(
         DrallocError, match=r"pip install 'dralloc\[parallel\]'"
     ):
@@ -376,8 +376,7 @@ def test_nothing_is_done_where_there_is_nothing_to_do(jobs: int) -> None:
     assert list(run_all([], Backend.LOKY, jobs)) == []
 
 
-@pytest.mark.parametrize("as_made", [False, True])
-def test_users_do_not_hear_of_workers_that_begin_anew(as_made: bool) -> None:
+def test_users_do_not_hear_of_workers_that_begin_anew() -> None:
     """Loky tells of it from within this process, while tasks are under way."""
 
     def tasks() -> Iterator[WarmUp]:
@@ -391,5 +390,5 @@ def test_users_do_not_hear_of_workers_that_begin_anew(as_made: bool) -> None:
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        results = list(run_all(tasks(), Backend.LOKY, 2, as_made=as_made))
+        results = list(run_all(tasks(), Backend.LOKY, 2))
     assert sorted(results) == [(0, None), (1, None), (2, None)]

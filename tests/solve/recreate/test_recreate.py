@@ -37,7 +37,6 @@ from dralloc.solve.recreate.search import (
     recreated,
     starts,
 )
-from dralloc.solve.work import Parcel
 from examples import examples
 from pod_strategies import bound_pods
 from scheduling_wire import node, pod
@@ -344,14 +343,6 @@ def test_starts_end_with_the_best() -> None:
         first_fit(problem).placements, None, lambda: 60.0
     )
     assert len(best) == len(problem.demands)
-
-
-@pytest.mark.parametrize("rounds", [1, 2])
-def test_parcels_are_unpacked_once(rounds: int) -> None:
-    parcel = Parcel({"content": rounds})
-    unpack, packed = parcel.__reduce__()
-    assert unpack(*packed).content == {"content": rounds}
-    assert unpack(*packed) is unpack(*packed)
 
 
 def test_who_depends_on_others_stays() -> None:

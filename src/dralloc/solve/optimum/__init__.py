@@ -34,6 +34,7 @@ from dralloc.problem.solution import (
     Status,
     Tier,
 )
+from dralloc.solve.backends import is_elsewhere, starting_processes
 from dralloc.solve.optimum.candidates import summed_up
 from dralloc.solve.optimum.classes.component import CountedComponent
 from dralloc.solve.optimum.component import (
@@ -65,7 +66,7 @@ from dralloc.solve.optimum.stopping import (
     Stopped,
     heeding_interrupts,
 )
-from dralloc.solve.work import is_elsewhere, phase, starting_processes
+from dralloc.solve.work import phase
 
 __all__ = [
     "Earlier",
@@ -418,7 +419,7 @@ class _Solve:
         backend, jobs = Backend(self.options.backend), self.options.jobs
         relaxing = relaxation_stop(self.stop)
         self._tell()
-        with starting_processes(WarmUp(), backend, jobs):
+        with starting_processes(WarmUp().run, backend, jobs):
             for component in (*in_need, *others):
                 if not (self.earlier and self.earlier.prices):
                     component.climb(relaxing, self._tell)

@@ -210,6 +210,12 @@ class Component:
     def _improve(
         self, level: int, options: Options, stop: Stop, watch: Watch | None
     ) -> None:
+        self._learn(level, *self._decide(level, options, stop, watch))
+
+    def _decide(
+        self, level: int, options: Options, stop: Stop, watch: Watch | None
+    ) -> tuple[int, tuple[Placement, ...] | None]:
+        """Solve a tier, and return a bound and an answer, if there is one. Nothing of what is known changes here."""
         if self._model is None:
             self._model = build_for(
                 self.subset.problem,
@@ -244,12 +250,14 @@ class Component:
                 lambda variable: values[variable.index]
             )
         if placements is None or self._in_turn or self._can_come(placements):
-            self._learn(level, outcome.bound, placements)
-            return
+            return outcome.bound, placements
         # Now the rows are needed of which there are so many; what was proven without them stays.
-        self._learn(level, outcome.bound, None)
         self._model, self._fixed, self._in_turn = None, 0, True
-        self._improve(level, options, stop, watch)
+        try:
+            bound, placements = self._decide(level, options, stop, watch)
+        except Stopped:
+            return outcome.bound, None
+        return max(outcome.bound, bound), placements
 
     def _can_come(self, placements: Sequence[Placement]) -> bool:
         """Whether there is one order in which all rules between pods hold; False also if it is not found."""

@@ -44,6 +44,7 @@ from dralloc.problem.indices import DemandIndex, grouped, indices
 from dralloc.problem.problem import EligibilityTable, renumbered
 from dralloc.problem.solution import Placement
 from dralloc.problem.subproblem import Subproblem, cut, places, with_versions
+from dralloc.solve.backends import shield_children, stop_processes
 from dralloc.solve.excerpt import Excerpt
 from dralloc.solve.optimum.candidates import (
     Candidate,
@@ -56,7 +57,7 @@ from dralloc.solve.optimum.component import Component, Solvable, TimeSharing
 from dralloc.solve.optimum.objective import DemandSubset
 from dralloc.solve.optimum.packing.component import PackedComponent
 from dralloc.solve.optimum.stopping import Cancelled, Stop
-from dralloc.solve.work import run_all, shield_children, stop_processes
+from dralloc.solve.work import run_all
 
 __all__ = ["Excerpts", "work_out"]
 

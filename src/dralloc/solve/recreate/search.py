@@ -38,12 +38,13 @@ from dralloc.problem.ledger import Ledger
 from dralloc.problem.node_claims import resource_of
 from dralloc.problem.solution import Appraisal, Placement, charged_grants
 from dralloc.problem.subproblem import PartInUse
+from dralloc.solve.backends import Parcel, is_elsewhere
 from dralloc.solve.excerpt import Cutting
 from dralloc.solve.first_fit.batch import QuickRun, place_all
 from dralloc.solve.policies.table import PARTS, Sizes
 from dralloc.solve.recreate.answer import MovableUnit, movable_units
 from dralloc.solve.recreate.change import ChangeSearch
-from dralloc.solve.work import Parcel, jobs_in, run_all
+from dralloc.solve.work import jobs_in, run_all
 
 __all__ = ["Starts", "recreated", "starts"]
 
@@ -302,7 +303,7 @@ class _Rounds:
         self._appraisal = appraisal
         self._options = options
         self._random = np.random.default_rng(options.seed)
-        self._whole = Parcel(problem)
+        self._whole = Parcel(problem, Backend(options.backend))
         self._groups = _groups(problem, movable)
         self._effort = _EVERYWHERE
 
@@ -344,13 +345,10 @@ class _Rounds:
             for turn in range(repeats)
             for task in tasks
         ]
-        outcomes = dict(
-            run_all(
-                searches,
-                Backend(options.backend),
-                min(jobs, search_count),
-            )
-        )
+        backend, processes = Backend(options.backend), min(jobs, search_count)
+        if is_elsewhere(backend, processes):
+            self._whole.pack()
+        outcomes = dict(run_all(searches, backend, processes))
         present = {placement.demand: placement for placement in placements}
         for number, task in enumerate(tasks):
             # Of outcomes that are worth as much, the first one.

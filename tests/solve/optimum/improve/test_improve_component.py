@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from math import inf
+from typing import Any, NamedTuple
 
 import pytest
 
-from dralloc.objects.choices import Goal
+from dralloc.objects.choices import Goal, Options
 from dralloc.objects.errors import ModelError
-from dralloc.problem import DemandIndex, indices
+from dralloc.problem import DemandIndex, Problem, indices
+from dralloc.problem.solution import Placement
 from dralloc.solve.first_fit import first_fit
-from dralloc.solve.optimum.candidates import CandidateSite
+from dralloc.solve.optimum.candidates import CandidateSite, survey
+from dralloc.solve.optimum.component import is_proven
 from dralloc.solve.optimum.improve import SearchedComponent, climbing_on
 from dralloc.solve.optimum.objective import (
     DemandSubset,
@@ -19,6 +23,7 @@ from dralloc.solve.optimum.objective import (
     placed_weight,
 )
 from dralloc.solve.optimum.relax import Bound
+from dralloc.solve.optimum.search import Watch
 from dralloc.solve.optimum.stopping import Stop
 from solve.optimum.problem_builder import (
     AlternativeSpec,
@@ -94,3 +99,122 @@ def test_a_failure_while_climbing_is_not_lost() -> None:
     )
     with pytest.raises(ModelError), climbing_on([component], Stop()):
         pass
+
+
+def fractions() -> Problem:
+    """Three nodes have room for five demands in fractions, and for four in fact."""
+    builder = ProblemBuilder(nodes=3)
+    for node in range(3):
+        builder.device(node, capacity={"memory": 10})
+    for memory in (5, 5, 6, 6, 6, 6):
+        builder.pod(builder.claim(AlternativeSpec(capacity={"memory": memory})))
+    return builder.problem()
+
+
+def searched(problem: Problem, start: Sequence[Placement]) -> SearchedComponent:
+    """All demands, with where they can go, so that the exact model can be solved."""
+    sites = survey(problem).sites
+    return SearchedComponent(
+        DemandSubset(problem, list(sites), sites),
+        placed_weight(problem),
+        start,
+        no_sites,
+    )
+
+
+class Noted(NamedTuple):
+    """The numbers of jobs of searches beside the exact model, and how often that had all the time."""
+
+    jobs: list[int]
+    decisions: list[int]
+
+
+@pytest.fixture
+def noted(monkeypatch: pytest.MonkeyPatch) -> Noted:
+    """What is done after the first look at a model, which decides nothing here."""
+    notes = Noted([], [])
+    search, decide = SearchedComponent._search, SearchedComponent._decide
+
+    def beside(
+        self: SearchedComponent,
+        levels: Sequence[int],
+        options: Options,
+        stop: Stop,
+        watch: Watch | None,
+        *,
+        is_thorough: bool = False,
+    ) -> None:
+        if is_thorough:
+            notes.jobs.append(options.jobs)
+        search(self, levels, options, stop, watch, is_thorough=is_thorough)
+
+    def later(
+        self: SearchedComponent,
+        level: int,
+        options: Options,
+        stop: Stop,
+        watch: Watch | None,
+    ) -> tuple[int, tuple[Placement, ...] | None]:
+        if stop.effort < inf:
+            return 0, None
+        notes.decisions.append(level)
+        return decide(self, level, options, stop, watch)
+
+    monkeypatch.setattr(SearchedComponent, "_search", beside)
+    monkeypatch.setattr(SearchedComponent, "_decide", later)
+    return notes
+
+
+@pytest.mark.parametrize(
+    ("options", "stop", "is_beside"),
+    [
+        (Options(jobs=2), Stop.after(60), True),
+        (Options(jobs=1), Stop.after(60), False),
+        (Options(jobs=2), Stop(), False),
+        (Options(jobs=2, steps=5), Stop.after(60), False),
+    ],
+)
+def test_the_exact_model_is_solved_beside_the_search_where_the_clock_counts_anyway(
+    noted: Noted, options: Options, stop: Stop, is_beside: bool
+) -> None:
+    component = searched(fractions(), ())
+    component.improve(0, options, stop, None)
+    assert noted.jobs == ([1] if is_beside else [])
+    assert len(component.placements) == 4
+    # No relaxation proves that two are missing.
+    assert is_proven(component, 0) == (options.steps is None)
+    assert len(noted.decisions) == (options.steps is None)
+
+
+def test_a_search_that_meets_the_bound_ends_the_exact_model_beside_it(
+    monkeypatch: pytest.MonkeyPatch, noted: Noted
+) -> None:
+    def never(*arguments: Any) -> tuple[int, tuple[Placement, ...] | None]:
+        stop = arguments[3]
+        while stop.effort == inf and not stop.reached():
+            time.sleep(0.01)
+        return 0, None
+
+    monkeypatch.setattr(SearchedComponent, "_decide", never)
+    problem = rack_with_a_waiting_gang()
+    component = searched(problem, first_fit(problem).placements)
+    started = time.perf_counter()
+    component.improve(0, Options(jobs=2), Stop.after(100), None)
+    assert noted.jobs == [1]
+    assert is_proven(component, 0)
+    assert time.perf_counter() - started < 50
+
+
+def test_an_error_of_the_exact_model_beside_the_search_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch, noted: Noted
+) -> None:
+    def failing(*arguments: Any) -> tuple[int, tuple[Placement, ...] | None]:
+        if arguments[3].effort == inf:
+            raise ModelError("amounts are too large")
+        return 0, None
+
+    monkeypatch.setattr(SearchedComponent, "_decide", failing)
+    component = searched(fractions(), ())
+    with pytest.raises(ModelError):
+        component.improve(0, Options(jobs=2), Stop.after(60), None)
+    assert noted.jobs == [1]

@@ -13,12 +13,12 @@ import wire
 from company_strategies import companies
 from dralloc.compile.compiler import compile_cluster
 from dralloc.problem import indices
+from dralloc.solve.backends import Parcel
 from dralloc.solve.excerpt import Cutting
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum.component import build
 from dralloc.solve.optimum.improve.incumbent import Bonds, Incumbent
 from dralloc.solve.optimum.improve.neighbourhood import neighbourhood
-from dralloc.solve.work import Parcel
 from examples import INDEPENDENT, examples
 from wire import Json
 

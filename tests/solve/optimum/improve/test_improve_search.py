@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import gc
+import time
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
+from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,7 +26,7 @@ from dralloc.objects.choices import Backend, Goal, Options, Thresholds
 from dralloc.objects.user_rules import Budget
 from dralloc.problem import Problem, indices
 from dralloc.problem.solution import Placement, Solution
-from dralloc.solve import work
+from dralloc.solve import backends, work
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Progress, solve
 from dralloc.solve.optimum.improve import NeighbourhoodSearch
@@ -37,7 +43,7 @@ from dralloc.solve.optimum.objective import (
     placed_weight,
     within_caps,
 )
-from dralloc.solve.optimum.stopping import Stop
+from dralloc.solve.optimum.stopping import Cancelled, Stop, Stopped
 from examples import examples
 from mixed_strategies import mixed_clusters
 from solve.optimum.problem_builder import (
@@ -332,19 +338,14 @@ def test_what_would_arrive_too_late_in_other_processes_is_searched_here(
 ) -> None:
     asked: list[int] = []
 
-    def run_here(
-        tasks: Iterable[work.Task[object]],
-        backend: Backend,
-        jobs: int,
-        *,
-        as_made: bool,
-    ) -> Iterator[tuple[int, object]]:
-        assert as_made
+    def executor_here(
+        backend: Backend, jobs: int
+    ) -> AbstractContextManager[Executor]:
         asked.append(jobs)
-        return work.run_all(tasks, backend, 1)
+        return backends.executor(backend, 1)
 
     monkeypatch.setattr(work, "_SENDING", 10.0)
-    monkeypatch.setattr(improve_search, "run_all", run_here)
+    monkeypatch.setattr(improve_search, "executor", executor_here)
     problem = rack_with_a_waiting_gang()
     search = NeighbourhoodSearch(
         DemandSubset(problem, indices(problem.demands)),
@@ -355,3 +356,120 @@ def test_what_would_arrive_too_late_in_other_processes_is_searched_here(
     for _ in search.run(Stop.after(seconds)):
         pass
     assert set(asked) == {processes}
+
+
+class LateAnswer(Future[Any]):
+    """Is worked out when it is asked for, and not before."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        super().__init__()
+        self.work = work
+
+    def result(self, timeout: float | None = None) -> Any:
+        if not self.done():
+            self.set_result(self.work())
+        return super().result(timeout)
+
+
+class Late(Executor):
+    """Begins nothing before its answer is asked for."""
+
+    def __init__(self) -> None:
+        self.answers: list[LateAnswer] = []
+
+    def submit(
+        self, function: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> LateAnswer:
+        self.answers.append(LateAnswer(partial(function, *args, **kwargs)))
+        return self.answers[-1]
+
+
+def sizes_at_random() -> Problem:
+    """Sixty nodes, and demands of which first fit places too few."""
+    random = Random(5)
+    builder = ProblemBuilder(nodes=60)
+    for node in range(60):
+        builder.device(node, capacity={"memory": random.randint(80, 120)})
+    for _ in range(270):
+        memory = random.randint(15, 60)
+        builder.pod(builder.claim(AlternativeSpec(capacity={"memory": memory})))
+    problem = builder.problem()
+    # Whatever several nodes can use is for one neighbourhood at a time.
+    nodes = [
+        replace(
+            node,
+            pools=tuple(
+                pool for pool in node.pools if pool.id.pool != "common"
+            ),
+        )
+        for node in problem.nodes
+    ]
+    return replace(problem, nodes=tuple(nodes))
+
+
+def searching(problem: Problem, options: Options) -> NeighbourhoodSearch:
+    return NeighbourhoodSearch(
+        DemandSubset(problem, indices(problem.demands)),
+        placed_weight(problem),
+        first_fit(problem).placements,
+        options,
+    )
+
+
+def test_when_neighbourhoods_are_solved_does_not_matter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem, options = sizes_at_random(), Options(steps=24)
+    at_once = list(searching(problem, options).run(Stop()))
+    monkeypatch.setattr(
+        improve_search, "executor", lambda *_: nullcontext(Late())
+    )
+    late = list(searching(problem, options).run(Stop()))
+    assert len(at_once) > 3
+    assert at_once == late
+
+
+def test_neighbourhoods_that_nobody_waits_for_any_more_are_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    workers = Late()
+    monkeypatch.setattr(
+        improve_search, "executor", lambda *_: nullcontext(workers)
+    )
+    answers = searching(sizes_at_random(), Options()).run(Stop())
+    next(answers)
+    under_way = [answer for answer in workers.answers if not answer.done()]
+    assert len(under_way) > 1
+    answers.close()
+    assert all(answer.cancelled() for answer in under_way)
+
+
+def test_no_more_neighbourhoods_are_solved_than_steps_are_allowed() -> None:
+    search = searching(sizes_at_random(), Options(steps=7))
+    list(search.run(Stop()))
+    assert search.steps == 7
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_what_is_under_way_when_the_time_is_over_counts(
+    monkeypatch: pytest.MonkeyPatch, is_cancelled: bool
+) -> None:
+    """Who cancels does not wait for it."""
+    workers = Late()
+    monkeypatch.setattr(
+        improve_search, "executor", lambda *_: nullcontext(workers)
+    )
+    search = searching(sizes_at_random(), Options())
+    over = Cancelled()
+    stop = Stop(cancelled=over) if is_cancelled else Stop.after(2.0)
+    answers = search.run(stop)
+    next(answers)
+    if is_cancelled:
+        over.cancel()
+    else:
+        time.sleep(stop.seconds())
+    with pytest.raises(Stopped):
+        list(answers)
+    answered = [answer.cancelled() for answer in workers.answers]
+    assert search.steps == (1 if is_cancelled else len(answered))
+    assert answered == [False, *[is_cancelled] * (len(answered) - 1)]

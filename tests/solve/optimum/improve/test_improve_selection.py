@@ -14,6 +14,7 @@ from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Options
 from dralloc.problem import DemandIndex, NodeIndex, Problem, indices
 from dralloc.problem.solution import APPRAISAL_UNIT, Appraisal
+from dralloc.solve.backends import Parcel
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum.improve.incumbent import Bonds, Incumbent
 from dralloc.solve.optimum.improve.neighbourhood import neighbourhood
@@ -25,7 +26,6 @@ from dralloc.solve.optimum.improve.task import NeighbourhoodTask
 from dralloc.solve.optimum.objective import placed_weight, within_caps
 from dralloc.solve.optimum.relax import RelaxationLadder
 from dralloc.solve.optimum.stopping import Stop
-from dralloc.solve.work import Parcel
 from examples import examples
 from solve.optimum.problem_builder import (
     AlternativeSpec,

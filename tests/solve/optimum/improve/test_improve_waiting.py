@@ -42,14 +42,16 @@ def test_who_waits_is_a_matter_of_the_answer() -> None:
         None,
         np.random.default_rng(0),
     )
-    assert not waiting
-    waiting.look()
     [gang] = waiting.at_random()
     assert len(bonds.blocks[gang]) == 4
-    incumbent.withdraw(DemandIndex(0))
-    waiting.look()
+    placement = incumbent.placements[DemandIndex(0)]
+    incumbent.withdraw(placement.demand)
+    waiting.look([0])
     assert sorted(waiting.at_random()) == [0, gang]
     assert sorted(waiting.by_promise()) == [0, gang]
+    incumbent.enter(placement)
+    waiting.look([0, gang])
+    assert waiting.at_random() == [gang]
 
 
 def test_those_come_first_that_are_worth_more_than_their_price() -> None:
@@ -73,6 +75,5 @@ def test_those_come_first_that_are_worth_more_than_their_price() -> None:
         Appraisal(dict.fromkeys(demands, 0), profits, (0,)),
         np.random.default_rng(0),
     )
-    waiting.look()
     firsts = [waiting.by_promise()[0] for _ in range(1000)]
     assert firsts.count(2) > firsts.count(0) > 5 * firsts.count(1)

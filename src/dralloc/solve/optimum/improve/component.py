@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from math import inf
 from typing import Final, Protocol
 
 from dralloc.objects.choices import Options
@@ -37,6 +38,8 @@ _TINY: Final = 8_000
 _FIRST_EFFORT: Final = 1.0
 """What it may take for that (see `Stop.effort`)."""
 
+_GLANCE: Final = 0.1
+"""What it may take for that if it is solved again beside the search."""
 
 _RELAXING: Final = 0.2
 """The part of the time that the ladder of relaxations may take before there is a good answer."""
@@ -180,17 +183,26 @@ class SearchedComponent(Component):
         """Solve a tier with the tiers before it, which must be proven, fixed; later ones are improved with it.
 
         Relax, improve, prove: a bound that leaves couplings out, better answers by neighbourhoods, and the exact model
-        for what is still apart.
+        for what is still apart; the last two side by side, where that is a matter of the clock anyway.
         """
+        # Who of two is first to prove something depends on the machine; without a limit, or with steps, nothing may.
+        has_company = (
+            not self.is_large
+            and options.jobs > 1
+            and options.steps is None
+            and stop.seconds() < inf
+        )
         with suppress(Stopped):
             if not self.is_large:
-                self._improve(
-                    level, options, stop.limited(_FIRST_EFFORT), watch
-                )
+                effort = _GLANCE if has_company else _FIRST_EFFORT
+                self._improve(level, options, stop.limited(effort), watch)
             if not is_proven(self, level):
                 self.climb(relaxation_stop(stop))
             if not is_proven(self, level):
-                self._search([level], options, stop, watch)
+                if has_company:
+                    self._search_and_prove(level, options, stop, watch)
+                else:
+                    self._search([level], options, stop, watch)
             if not is_proven(self, level):
                 self.climb(stop.within(_RELAXING_AT_LAST * stop.seconds()))
             if not is_proven(self, level) and options.steps is None:
@@ -200,6 +212,36 @@ class SearchedComponent(Component):
                         sites=self._find_sites(self.subset.demands, stop),
                     )
                 self._improve(level, options, stop, watch)
+
+    def _search_and_prove(
+        self, level: int, options: Options, stop: Stop, watch: Watch | None
+    ) -> None:
+        """Search neighbourhoods with one job less, and solve the exact model in a thread, until one proves the tier."""
+        ending = Cancelled(lambda: bool(stop.cancelled))
+        searching = replace(options, jobs=options.jobs - 1)
+        with ThreadPoolExecutor(max_workers=1) as threads:
+            exact = threads.submit(
+                self._decide,
+                level,
+                options,
+                replace(stop, cancelled=ending),
+                None,
+            )
+            decided = Cancelled(lambda: bool(stop.cancelled) or exact.done())
+            try:
+                with suppress(Stopped):
+                    self._search(
+                        [level],
+                        searching,
+                        replace(stop, cancelled=decided),
+                        watch,
+                        is_thorough=True,
+                    )
+                if not is_proven(self, level):
+                    wait([exact])
+            finally:
+                ending.cancel()
+        self._learn(level, *exact.result())
 
     def recall(self, prices: Sequence[LevelPrices], stop: Stop) -> None:
         """Prove what the prices of an earlier answer prove here, and appraise demands by these prices."""
@@ -299,6 +341,8 @@ class SearchedComponent(Component):
         options: Options,
         stop: Stop,
         watch: Watch | None,
+        *,
+        is_thorough: bool = False,
     ) -> None:
         """Search neighbourhoods until nothing helps any more, or the bounds of these tiers are met."""
         first = levels[0]
@@ -309,7 +353,7 @@ class SearchedComponent(Component):
             options,
             aim=max(levels[-1] + 1, self._weight_tiers()),
             appraisal=self.appraisal,
-            thorough=self.is_large or options.steps is not None,
+            thorough=is_thorough or self.is_large or options.steps is not None,
         )
         try:
             for answer in search.run(stop):

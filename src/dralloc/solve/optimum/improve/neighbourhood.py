@@ -20,9 +20,9 @@ from dralloc.problem import NodeIndex, Problem
 from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.solution import Placement, spent
 from dralloc.problem.subproblem import PartInUse
+from dralloc.solve.backends import Parcel
 from dralloc.solve.excerpt import Cutting
 from dralloc.solve.optimum.improve.incumbent import Bonds, Incumbent
-from dralloc.solve.work import Parcel
 
 __all__ = ["Neighbourhood", "neighbourhood"]
 

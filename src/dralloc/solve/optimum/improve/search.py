@@ -1,4 +1,4 @@
-"""The search: choose neighbourhoods, solve them side by side, keep what is better; again and again.
+"""The search: choose neighbourhoods, solve some at a time, keep what is better; again and again.
 
 Source: Shaw 1998.
 """
@@ -6,13 +6,22 @@ Source: Shaw 1998.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import (
+    Generator,
+    Iterable,
+    Iterator,
+    Sequence,
+    Sized,
+)
+from concurrent.futures import Executor, Future
 from math import inf
 from typing import Final, NamedTuple
 
 from dralloc.objects.choices import MAX_SEED, Backend, Options
 from dralloc.objects.errors import AllocationError
 from dralloc.problem.solution import Appraisal, Placement
+from dralloc.solve.backends import Parcel, executor, is_elsewhere
 from dralloc.solve.optimum.improve.incumbent import Bonds, Incumbent
 from dralloc.solve.optimum.improve.neighbourhood import (
     Neighbourhood,
@@ -22,10 +31,14 @@ from dralloc.solve.optimum.improve.selection import (
     NeighbourhoodSelection,
     Proposal,
 )
-from dralloc.solve.optimum.improve.task import ExtraRules, NeighbourhoodTask
+from dralloc.solve.optimum.improve.task import (
+    ExtraRules,
+    NeighbourhoodAnswer,
+    NeighbourhoodTask,
+)
 from dralloc.solve.optimum.objective import DemandSubset, Objective
-from dralloc.solve.optimum.stopping import Stop
-from dralloc.solve.work import Parcel, jobs_in, run_all
+from dralloc.solve.optimum.stopping import Stop, Stopped
+from dralloc.solve.work import jobs_in
 
 __all__ = ["NeighbourhoodSearch"]
 
@@ -44,18 +57,27 @@ _FARTHEST: Final = _Reach(100, 2.0)
 """At last neighbourhoods that hold all of a few nodes, or of the whole problem if it is small. Each takes seconds; none
 takes more work of the solver, not for a gang either."""
 
-_FEWEST_SIDE_BY_SIDE: Final = 8
+_FEWEST_SIDE_BY_SIDE: Final = 6
 _MOST_SIDE_BY_SIDE: Final = 32
-_NODES_FOR_A_NEIGHBOURHOOD: Final = 12
-"""Neighbourhoods that have nothing in common are solved at a time: one for every twelve nodes, within these limits, by
-however many processes. So the answer after a number of steps does not depend on how many processes there are. With more
-neighbourhoods, processes wait less for the last one; but each is solved without what the others bring."""
+_NODES_FOR_A_NEIGHBOURHOOD: Final = 20
+"""Neighbourhoods that have nothing in common are solved at a time: one for every twenty nodes, within these limits, by
+however many processes. Their answers are taken over in the order in which they were chosen, and for each of them
+another one is chosen: so processes never wait, and the answer after a number of steps does not depend on how many there
+are. With more neighbourhoods at a time, each is chosen without what more others bring."""
 
 _DRAWS: Final = 3
 """So many are drawn at most for each neighbourhood that is solved: many have nothing to gain, or meet others."""
 
 _PATIENCE: Final = 3
 """So often all could have had a turn in the largest neighbourhoods without any gain before the search gives up."""
+
+
+class _UnderWay(NamedTuple):
+    """A neighbourhood that is being solved."""
+
+    proposal: Proposal
+    area: Neighbourhood
+    answer: Future[NeighbourhoodAnswer]
 
 
 class NeighbourhoodSearch:
@@ -124,8 +146,9 @@ class NeighbourhoodSearch:
                 tier.weights is not None for tier in tiers[: self.aim]
             ),
         )
-        self._whole = Parcel(self.problem)
+        self._whole = Parcel(self.problem, Backend(options.backend))
         self.steps = 0
+        self._chosen = 0
         self.failures: dict[str, AllocationError] = {}
         self._side_by_side = min(
             max(
@@ -135,7 +158,7 @@ class NeighbourhoodSearch:
             _MOST_SIDE_BY_SIDE,
         )
 
-    def run(self, stop: Stop) -> Iterator[tuple[Placement, ...]]:
+    def run(self, stop: Stop) -> Generator[tuple[Placement, ...], None, None]:
         """Search, and give out each better answer, until nothing helps any more.
 
         Raises
@@ -143,101 +166,113 @@ class NeighbourhoodSearch:
         Stopped
             It is time to stop.
         """
+        backend = Backend(self.options.backend)
+        jobs = jobs_in(stop.seconds(), self.problem, self.options.jobs)
+        if is_elsewhere(backend, jobs):
+            self._whole.pack()
+        under_way: deque[_UnderWay] = deque()
+        with executor(backend, jobs) as workers:
+            try:
+                yield from self._search(under_way, workers, stop)
+                yield from self._come_to_an_end(under_way, stop)
+            except Stopped:
+                yield from self._come_to_an_end(under_way, stop)
+                raise
+            finally:
+                for chosen in under_way:
+                    chosen.answer.cancel()
+
+    def _search(
+        self, under_way: deque[_UnderWay], workers: Executor, stop: Stop
+    ) -> Iterator[tuple[Placement, ...]]:
+        """Search with neighbourhoods that become larger; some are still under way at the end."""
         for reach in self._reaches:
             patience = _PATIENCE if reach is self._reaches[-1] else 1
             in_vain = 0
-            while (
-                in_vain < patience * self.selection.turns(reach.size)
-                and self.steps != self.options.steps
-            ):
+            while in_vain < patience * self.selection.turns(reach.size):
                 stop.check()
-                proposals = self._proposals(reach)
-                gains = self._round(proposals, reach, stop)
-                in_vain += max(1, len(proposals))
-                if any(gains):
-                    in_vain = 0
+                self._fill(under_way, reach, workers, stop)
+                if not under_way and self._are_steps_over(under_way):
+                    return
+                gain = bool(under_way) and self._settle(under_way.popleft())
+                in_vain = 0 if gain else in_vain + 1
+                if gain:
                     yield self.incumbent.in_order()
 
-    def _proposals(self, reach: _Reach) -> list[Proposal]:
-        """Neighbourhoods that can be solved side by side."""
+    def _come_to_an_end(
+        self, under_way: deque[_UnderWay], stop: Stop
+    ) -> Iterator[tuple[Placement, ...]]:
+        """Take over what is still under way: its time is over as well. Who cancels does not wait for any of it."""
+        while under_way and not (
+            stop.cancelled and not under_way[0].answer.done()
+        ):
+            if self._settle(under_way.popleft()):
+                yield self.incumbent.in_order()
+
+    def _are_steps_over(self, under_way: Sized) -> bool:
+        """Whether so many neighbourhoods were chosen as there may be."""
+        return self.steps + len(under_way) == self.options.steps
+
+    def _fill(
+        self,
+        under_way: deque[_UnderWay],
+        reach: _Reach,
+        workers: Executor,
+        stop: Stop,
+    ) -> None:
+        """Choose further neighbourhoods, which have nothing in common with those that are under way."""
         # What a namespace may still use is known to one neighbourhood at a time.
         limited = self.problem.budgets or (self.extra and self.extra.is_limited)
-        proposal_limit = 1 if limited else self._side_by_side
-        if self.options.steps is not None:
-            proposal_limit = min(
-                proposal_limit, self.options.steps - self.steps
-            )
-        proposals: list[Proposal] = []
-        for _ in range(_DRAWS * proposal_limit):
-            if len(proposals) == proposal_limit:
+        most = 1 if limited else self._side_by_side
+        for _ in range(_DRAWS * (most - len(under_way))):
+            if (
+                len(under_way) == most
+                or self._are_steps_over(under_way)
+                or stop.reached()
+            ):
                 break
-            proposal = self.selection.propose(proposals, reach.size)
+            proposal = self.selection.propose(
+                [other.proposal for other in under_way], reach.size
+            )
             if proposal is not None:
-                proposals.append(proposal)
-        return proposals
+                area = neighbourhood(
+                    self._whole,
+                    self.incumbent,
+                    self.bonds,
+                    proposal.blocks,
+                    proposal.nodes,
+                )
+                task = self._task(area, reach, proposal, stop)
+                answer = workers.submit(task.run)
+                under_way.append(_UnderWay(proposal, area, answer))
+                self._chosen += 1
 
-    def _round(
-        self, proposals: Sequence[Proposal], reach: _Reach, stop: Stop
-    ) -> list[bool]:
-        """Solve these neighbourhoods, and take over what is better; whether each of them was."""
-        areas: list[Neighbourhood] = []
-        answers = dict(
-            run_all(
-                self._tasks(proposals, reach, areas, stop),
-                Backend(self.options.backend),
-                jobs_in(stop.seconds(), self.problem, self.options.jobs),
-                as_made=True,
-            )
+    def _task(
+        self, area: Neighbourhood, reach: _Reach, proposal: Proposal, stop: Stop
+    ) -> NeighbourhoodTask:
+        # With a seed for each step, so that the solver does not go wrong in the same way again.
+        seed = (self.options.seed + self._chosen) % MAX_SEED
+        return NeighbourhoodTask(
+            area.cutting,
+            area.present,
+            self.tiers,
+            self.aim,
+            self._extra(area),
+            Options(seed=seed, strict_cel=self.options.strict_cel),
+            min(_FARTHEST.effort, reach.effort * proposal.effort),
+            inf if stop.seconds() == inf else time.time() + stop.seconds(),
         )
-        gains = []
-        for place, area in enumerate(areas):
-            answer = answers[place]
-            self.failures.update(
-                (str(failure), failure) for failure in answer.failures
-            )
-            gain = self._take_over(area, answer.placements)
-            self.selection.learn(proposals[place], better=gain)
-            gains.append(gain)
-        self.steps += len(proposals)
-        return gains
 
-    def _tasks(
-        self,
-        proposals: Sequence[Proposal],
-        reach: _Reach,
-        areas: list[Neighbourhood],
-        stop: Stop,
-    ) -> Iterator[NeighbourhoodTask]:
-        """Make the tasks of neighbourhoods one by one; fewer if it is time to stop.
-
-        Parameters
-        ----------
-        areas
-            Filled in here, task by task: the neighbourhoods.
-        """
-        end = inf if stop.seconds() == inf else time.time() + stop.seconds()
-        for place, proposal in enumerate(proposals):
-            # What is under way is still solved: `run` asks again whether to stop before the next round.
-            if stop.reached():
-                break
-            area = neighbourhood(
-                self._whole,
-                self.incumbent,
-                self.bonds,
-                proposal.blocks,
-                proposal.nodes,
-            )
-            areas.append(area)
-            yield NeighbourhoodTask(
-                area.cutting,
-                area.present,
-                self.tiers,
-                self.aim,
-                self._extra(area),
-                self._options(place),
-                min(_FARTHEST.effort, reach.effort * proposal.effort),
-                end,
-            )
+    def _settle(self, chosen: _UnderWay) -> bool:
+        """Wait for the answer to a neighbourhood, and take over what is better; whether it was."""
+        answer = chosen.answer.result()
+        self.failures.update(
+            (str(failure), failure) for failure in answer.failures
+        )
+        gain = self._take_over(chosen.area, answer.placements)
+        self.selection.learn(chosen.proposal, better=gain)
+        self.steps += 1
+        return gain
 
     def _extra(self, area: Neighbourhood) -> ExtraRules | None:
         """The further rules as they are beside all that is not freed."""
@@ -250,11 +285,6 @@ class NeighbourhoodSearch:
             if demand not in freed
         )
         return self.extra.beside(self.problem, beside)
-
-    def _options(self, index: int) -> Options:
-        """With a seed for each step, so that the solver does not go wrong in the same way again."""
-        seed = (self.options.seed + self.steps + index) % MAX_SEED
-        return Options(seed=seed, strict_cel=self.options.strict_cel)
 
     def _take_over(
         self, area: Neighbourhood, answer: Sequence[Placement] | None

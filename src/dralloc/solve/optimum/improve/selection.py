@@ -279,8 +279,6 @@ class NeighbourhoodSelection:
         """
         if not self._nodes:
             return None
-        if not side_by_side:
-            self._waiting.look()
         busy = frozenset[Hashable]().union(
             *(proposal.reserved for proposal in side_by_side)
         )
@@ -310,10 +308,11 @@ class NeighbourhoodSelection:
         )
 
     def learn(self, proposal: Proposal, *, better: bool) -> None:
-        """Remember whether a proposal led to a better answer."""
+        """Remember whether a proposal led to a better answer, and who waits after it."""
         experience = self._experience[proposal.approach]
         experience.successes += better
         experience.work += proposal.work
+        self._waiting.look(proposal.blocks)
 
     def _some_approach(self) -> _Approach:
         """Draw an approach, in proportion to what it gained for its work so far."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import exp
 from typing import Final
 
@@ -56,26 +56,26 @@ class WaitingBlocks:
     ) -> None:
         self._incumbent = incumbent
         self._bonds = bonds
-        self._blocks = blocks
         self._random = random
         self._promises = {
             block: self._promise(bonds.blocks[block], appraisal)
             for block in blocks
         }
-        self._waiting: Sequence[int] = ()
+        self._waiting = [block for block in blocks if self._waits(block)]
 
-    def look(self) -> None:
-        """Look who waits now."""
+    def look(self, blocks: Collection[int]) -> None:
+        """Look who of these blocks, which may have been exchanged, waits now."""
+        looked_at = set(blocks)
+        staying = [block for block in self._waiting if block not in looked_at]
+        self._waiting = [*staying, *filter(self._waits, blocks)]
+
+    def _waits(self, block: int) -> bool:
         placed = self._incumbent.placements
         demands = self._incumbent.problem.demands
-        self._waiting = [
-            block
-            for block in self._blocks
-            if any(
-                demand not in placed and demands[demand].weight > 0
-                for demand in self._bonds.blocks[block]
-            )
-        ]
+        return any(
+            demand not in placed and demands[demand].weight > 0
+            for demand in self._bonds.blocks[block]
+        )
 
     def __bool__(self) -> bool:
         """Whether anybody waits."""
