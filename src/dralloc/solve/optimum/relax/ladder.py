@@ -50,9 +50,9 @@ _LOWER_RATIOS: Final = (10.0, 3.0)
 """What it may also count; it takes no other linear program to prove what follows from that."""
 
 _EXCHANGE: Final = 3.0
-_FEW_NODES: Final = 100
+_FEW_REGIONS: Final = 20
 """About so many demands of a level find room where one of the level above does not stand. Prices for that take a linear
-program of their own; on more nodes an answer lacks a smaller part of what there can be of a level."""
+program of their own, which is solved where it takes no time."""
 
 _HIGHEST: Final = _RATIO**3
 _LARGEST: Final = 2**52
@@ -371,18 +371,19 @@ class RelaxationLadder:
         for number in range(len(self.levels)):
             guess = self._guess(number, guide, _RATIO)
             if guess is not None:
-                for exchange in self._exchanges(number, guide, guess):
+                for exchange in self._exchanges(
+                    number, guide, rung.regions, guess
+                ):
                     self._prove(number, exchange)
                 self._prove(number, guess)
             yield self.limits
 
     def _exchanges(
-        self, number: int, guide: Guide | None, guess: _Guess
+        self, number: int, guide: Guide | None, regions: int, guess: _Guess
     ) -> Iterator[_Guess]:
         """Give out guesses that also prove something where an answer has less of the levels above than there can be."""
         yield from _with_lower_factors(guess)
-        is_small = len(self.problem.nodes) <= _FEW_NODES
-        if number and guide is not None and is_small:
+        if number and guide is not None and regions <= _FEW_REGIONS:
             exchange = self._guess(number, guide, _EXCHANGE)
             if exchange is not None:
                 yield exchange
