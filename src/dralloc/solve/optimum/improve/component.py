@@ -194,7 +194,8 @@ class SearchedComponent(Component):
         )
         with suppress(Stopped):
             if not self.is_large:
-                effort = _GLANCE if has_company else _FIRST_EFFORT
+                solved_again = has_company and self.needs_start
+                effort = _GLANCE if solved_again else _FIRST_EFFORT
                 self._improve(level, options, stop.limited(effort), watch)
             if not is_proven(self, level):
                 self.climb(relaxation_stop(stop))
