@@ -61,9 +61,13 @@ _FEWEST_SIDE_BY_SIDE: Final = 6
 _MOST_SIDE_BY_SIDE: Final = 32
 _NODES_FOR_A_NEIGHBOURHOOD: Final = 20
 """Neighbourhoods that have nothing in common are solved at a time: one for every twenty nodes, within these limits, by
-however many processes. Their answers are taken over in the order in which they were chosen, and for each of them
-another one is chosen: so processes never wait, and the answer after a number of steps does not depend on how many there
-are. With more neighbourhoods at a time, each is chosen without what more others bring."""
+however many processes. Their answers are taken over in the order in which they were chosen, so that the answer after a
+number of steps does not depend on how many processes there are. With more neighbourhoods at a time, each is chosen
+without what more others bring."""
+
+_PART_UNDER_WAY: Final = 2
+"""As soon as only this part of them is under way, others are chosen: so processes never wait. If another one was chosen
+for each, it would have little else to choose from than the nodes of the one before."""
 
 _DRAWS: Final = 3
 """So many are drawn at most for each neighbourhood that is solved: many have nothing to gain, or meet others."""
@@ -186,12 +190,15 @@ class NeighbourhoodSearch:
         self, under_way: deque[_UnderWay], workers: Executor, stop: Stop
     ) -> Iterator[tuple[Placement, ...]]:
         """Search with neighbourhoods that become larger; some are still under way at the end."""
+        few = 0
         for reach in self._reaches:
             patience = _PATIENCE if reach is self._reaches[-1] else 1
             in_vain = 0
             while in_vain < patience * self.selection.turns(reach.size):
                 stop.check()
-                self._fill(under_way, reach, workers, stop)
+                if len(under_way) <= few:
+                    self._fill(under_way, reach, workers, stop)
+                    few = len(under_way) // _PART_UNDER_WAY
                 if not under_way and self._are_steps_over(under_way):
                     return
                 gain = bool(under_way) and self._settle(under_way.popleft())
