@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 _SENDING: Final = 3e-5
 """So many seconds for each of its devices pass until a problem has arrived in other processes. With a quarter of a
-million devices they are eight: five to pack it, the others to lay it into shared memory and to unpack it."""
+million devices they are eight: five to pack it, the others to unpack it."""
 
 
 def jobs_in(seconds: float, problem: Problem, jobs: int) -> int:
@@ -81,6 +81,8 @@ def run_all(
             while number_of:
                 yield from _results(number_of, waiting=True)
         finally:
+            for future in number_of:
+                future.cancel()
             if number_of and is_elsewhere(backend, jobs):
                 stop_processes(backend)
 

@@ -166,19 +166,19 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> Noted:
 
 
 @pytest.mark.parametrize(
-    ("options", "stop", "is_beside"),
+    ("options", "seconds", "is_beside"),
     [
-        (Options(jobs=2), Stop.after(60), True),
-        (Options(jobs=1), Stop.after(60), False),
-        (Options(jobs=2), Stop(), False),
-        (Options(jobs=2, steps=5), Stop.after(60), False),
+        (Options(jobs=2), 60.0, True),
+        (Options(jobs=1), 60.0, False),
+        (Options(jobs=2), None, False),
+        (Options(jobs=2, steps=5), 60.0, False),
     ],
 )
 def test_the_exact_model_is_solved_beside_the_search_where_the_clock_counts_anyway(
-    noted: Noted, options: Options, stop: Stop, is_beside: bool
+    noted: Noted, options: Options, seconds: float | None, is_beside: bool
 ) -> None:
     component = searched(fractions(), ())
-    component.improve(0, options, stop, None)
+    component.improve(0, options, Stop.after(seconds), None)
     assert noted.jobs == ([1] if is_beside else [])
     assert len(component.placements) == 4
     # No relaxation proves that two are missing.

@@ -178,7 +178,6 @@ class NeighbourhoodSearch:
         with executor(backend, jobs) as workers:
             try:
                 yield from self._search(under_way, workers, stop)
-                yield from self._come_to_an_end(under_way, stop)
             except Stopped:
                 yield from self._come_to_an_end(under_way, stop)
                 raise
@@ -189,22 +188,27 @@ class NeighbourhoodSearch:
     def _search(
         self, under_way: deque[_UnderWay], workers: Executor, stop: Stop
     ) -> Iterator[tuple[Placement, ...]]:
-        """Search with neighbourhoods that become larger; some are still under way at the end."""
-        few = 0
+        """Search with neighbourhoods that become larger, each time until they do not help any more."""
+        refill_threshold = 0
         for reach in self._reaches:
             patience = _PATIENCE if reach is self._reaches[-1] else 1
             in_vain = 0
-            while in_vain < patience * self.selection.turns(reach.size):
+            while True:
                 stop.check()
-                if len(under_way) <= few:
+                tries = in_vain + len(under_way)
+                is_tried = tries >= patience * self.selection.turns(reach.size)
+                if not is_tried and len(under_way) <= refill_threshold:
                     self._fill(under_way, reach, workers, stop)
-                    few = len(under_way) // _PART_UNDER_WAY
-                if not under_way and self._are_steps_over(under_way):
-                    return
-                gain = bool(under_way) and self._settle(under_way.popleft())
-                in_vain = 0 if gain else in_vain + 1
-                if gain:
-                    yield self.incumbent.in_order()
+                    refill_threshold = len(under_way) // _PART_UNDER_WAY
+                if under_way:
+                    gain = self._settle(under_way.popleft())
+                    in_vain = 0 if gain else in_vain + 1
+                    if gain:
+                        yield self.incumbent.in_order()
+                elif is_tried or self.steps == self.options.steps:
+                    break
+                else:
+                    in_vain += 1
 
     def _come_to_an_end(
         self, under_way: deque[_UnderWay], stop: Stop
@@ -229,11 +233,13 @@ class NeighbourhoodSearch:
     ) -> None:
         """Choose further neighbourhoods, which have nothing in common with those that are under way."""
         # What a namespace may still use is known to one neighbourhood at a time.
-        limited = self.problem.budgets or (self.extra and self.extra.is_limited)
-        most = 1 if limited else self._side_by_side
-        for _ in range(_DRAWS * (most - len(under_way))):
+        is_limited = self.problem.budgets or (
+            self.extra and self.extra.is_limited
+        )
+        limit = 1 if is_limited else self._side_by_side
+        for _ in range(_DRAWS * (limit - len(under_way))):
             if (
-                len(under_way) == most
+                len(under_way) == limit
                 or self._are_steps_over(under_way)
                 or stop.reached()
             ):

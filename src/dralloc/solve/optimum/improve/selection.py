@@ -209,7 +209,12 @@ class NeighbourhoodSelection:
         self._nodes = self._serving_nodes()
         self._reservations = _Reservations(incumbent, bonds)
         self._waiting = WaitingBlocks(
-            incumbent, bonds, self._blocks, appraisal, self._random
+            incumbent,
+            bonds,
+            self._blocks,
+            appraisal,
+            self._random,
+            counts_weight_alone=counts_weight_alone,
         )
         self._drafts = NodeDrafts(
             incumbent,

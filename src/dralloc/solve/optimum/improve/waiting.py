@@ -44,6 +44,8 @@ class WaitingBlocks:
         Those that may be freed.
     appraisal
         What demands are worth; None if that is not known.
+    counts_weight_alone
+        Whether demands without weight may as well wait. They count in fairness, and as alternatives.
     """
 
     def __init__(
@@ -53,9 +55,12 @@ class WaitingBlocks:
         blocks: Sequence[int],
         appraisal: Appraisal | None,
         random: np.random.Generator,
+        *,
+        counts_weight_alone: bool = True,
     ) -> None:
         self._incumbent = incumbent
         self._bonds = bonds
+        self._counts_weight_alone = counts_weight_alone
         self._random = random
         self._promises = {
             block: self._promise(bonds.blocks[block], appraisal)
@@ -73,7 +78,8 @@ class WaitingBlocks:
         placed = self._incumbent.placements
         demands = self._incumbent.problem.demands
         return any(
-            demand not in placed and demands[demand].weight > 0
+            demand not in placed
+            and (demands[demand].weight > 0 or not self._counts_weight_alone)
             for demand in self._bonds.blocks[block]
         )
 
