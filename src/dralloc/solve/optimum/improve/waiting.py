@@ -48,7 +48,7 @@ class WaitingBlocks:
         Whether demands without weight may as well wait. They count in fairness, and as alternatives.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the answer, who may wait, and what counts
         self,
         incumbent: Incumbent,
         bonds: Bonds,
