@@ -54,6 +54,25 @@ def test_who_waits_is_a_matter_of_the_answer() -> None:
     assert waiting.at_random() == [gang]
 
 
+def test_demands_without_weight_wait_where_not_only_weight_counts() -> None:
+    builder = ProblemBuilder()
+    for weight in (0, 1):
+        builder.pod(builder.claim(AlternativeSpec()), weight=weight)
+    problem = builder.problem()
+    waiting = [
+        WaitingBlocks(
+            Incumbent(problem, ()),
+            Bonds(problem),
+            indices(problem.demands),
+            None,
+            np.random.default_rng(0),
+            counts_weight_alone=counts_weight_alone,
+        ).at_random()
+        for counts_weight_alone in (True, False)
+    ]
+    assert list(map(sorted, waiting)) == [[1], [0, 1]]
+
+
 def test_those_come_first_that_are_worth_more_than_their_price() -> None:
     builder = ProblemBuilder()
     for _ in range(3):

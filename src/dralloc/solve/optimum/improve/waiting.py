@@ -45,7 +45,7 @@ class WaitingBlocks:
     appraisal
         What demands are worth; None if that is not known.
     counts_weight_alone
-        Whether demands without weight may as well wait. They count in fairness, and as alternatives.
+        If not, demands without weight wait, too: they count in fairness, and as alternatives.
     """
 
     def __init__(  # noqa: PLR0913 - the answer, who may wait, and what counts
