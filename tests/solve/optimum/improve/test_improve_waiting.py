@@ -59,11 +59,12 @@ def test_demands_without_weight_wait_where_not_only_weight_counts() -> None:
     for weight in (0, 1):
         builder.pod(builder.claim(AlternativeSpec()), weight=weight)
     problem = builder.problem()
+    bonds = Bonds(problem)
     waiting = [
         WaitingBlocks(
             Incumbent(problem, ()),
-            Bonds(problem),
-            indices(problem.demands),
+            bonds,
+            indices(bonds.blocks),
             None,
             np.random.default_rng(0),
             counts_weight_alone=counts_weight_alone,
