@@ -123,8 +123,19 @@ def searched(problem: Problem, start: Sequence[Placement]) -> SearchedComponent:
 
 
 class Noted(NamedTuple):
-    """The numbers of jobs of searches beside the exact model, and how often that had all the time."""
+    """What is done about a model.
 
+    Parameters
+    ----------
+    looks
+        The efforts of looks at it.
+    jobs
+        The numbers of jobs of searches beside it.
+    decisions
+        The levels for which it had all the time.
+    """
+
+    looks: list[float]
     jobs: list[int]
     decisions: list[int]
 
@@ -132,7 +143,7 @@ class Noted(NamedTuple):
 @pytest.fixture
 def noted(monkeypatch: pytest.MonkeyPatch) -> Noted:
     """What is done after the first look at a model, which decides nothing here."""
-    notes = Noted([], [])
+    notes = Noted([], [], [])
     search, decide = SearchedComponent._search, SearchedComponent._decide
 
     def beside(
@@ -156,6 +167,7 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> Noted:
         watch: Watch | None,
     ) -> tuple[int, tuple[Placement, ...] | None]:
         if stop.effort < inf:
+            notes.looks.append(stop.effort)
             return 0, None
         notes.decisions.append(level)
         return decide(self, level, options, stop, watch)
@@ -184,6 +196,16 @@ def test_the_exact_model_is_solved_beside_the_search_where_the_clock_counts_anyw
     # No relaxation proves that two are missing.
     assert is_proven(component, 0) == (options.steps is None)
     assert len(noted.decisions) == (options.steps is None)
+
+
+def test_a_model_that_is_solved_again_beside_the_search_gets_only_a_glance_before(
+    noted: Noted,
+) -> None:
+    for jobs in (1, 2):
+        component = searched(fractions(), ())
+        component.improve(0, Options(jobs=jobs), Stop.after(60), None)
+    alone, in_company = noted.looks
+    assert in_company <= alone / 10
 
 
 def test_a_search_that_meets_the_bound_ends_the_exact_model_beside_it(

@@ -39,7 +39,7 @@ _FIRST_EFFORT: Final = 1.0
 """What it may take for that (see `Stop.effort`)."""
 
 _GLANCE: Final = 0.1
-"""What it may take for that if it is solved again beside the search."""
+"""What it may take for that if it is solved again beside the search: until then another processor has nothing to do."""
 
 _RELAXING: Final = 0.2
 """The part of the time that the ladder of relaxations may take before there is a good answer."""
@@ -194,8 +194,7 @@ class SearchedComponent(Component):
         )
         with suppress(Stopped):
             if not self.is_large:
-                solved_again = has_company and self.needs_start
-                effort = _GLANCE if solved_again else _FIRST_EFFORT
+                effort = _GLANCE if has_company else _FIRST_EFFORT
                 self._improve(level, options, stop.limited(effort), watch)
             if not is_proven(self, level):
                 self.climb(relaxation_stop(stop))
