@@ -123,10 +123,14 @@ class HostPorts(NodeAmounts):
     """
 
     def __init__(self, kinds: Iterable[PodKind]) -> None:
-        self._addresses: dict[tuple[str, int], set[str]] = defaultdict(set)
+        # The addresses in order, as keys: amounts are numbered in this order.
+        self._addresses: dict[tuple[str, int], dict[str, None]] = defaultdict(
+            dict
+        )
         for kind in kinds:
             for port in kind.host_ports:
-                self._addresses[port.protocol, port.port].add(port.address)
+                addresses = self._addresses[port.protocol, port.port]
+                addresses[port.address] = None
         names = (
             _port(protocol, number, address)
             for (protocol, number), addresses in self._addresses.items()

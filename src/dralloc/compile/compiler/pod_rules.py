@@ -472,10 +472,12 @@ class PodRules:
             for node, pods in self.running.items()
             for pod in pods
         ]
+        # In order: names of amounts depend on it, and kinds have none of their own that is the same in every process.
+        running_kinds = list(dict.fromkeys(kind for _, kind in running))
         apart = (
             ()
             if Ignored.AFFINITY in self.ignored or not by_host
-            else self._by_host(kinds, {kind for _, kind in running})
+            else self._by_host(kinds, running_kinds)
         )
         roles = _inter_pod_roles(
             kinds, running, self._nodes, self.ignored, apart
@@ -488,10 +490,9 @@ class PodRules:
             bound = _bound_to_pods(problem, of_demands, alone=copies == 1)
             problem = replace(problem, demands=bound)
         resources = NodeResources(kinds, footprints.resources, self.ignored)
-        running_kinds = {kind for _, kind in running}
         sorts = (resources, *self._sorts(kinds, running_kinds, apart))
         amounts_of: dict[PodKind, dict[str, int]] = {}
-        for kind in {*kinds, *running_kinds}:
+        for kind in dict.fromkeys((*kinds, *running_kinds)):
             amounts_of[kind] = reduce(or_, (sort.asked(kind) for sort in sorts))
         stocks = []
         for node in self._nodes:

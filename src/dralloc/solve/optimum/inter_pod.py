@@ -254,7 +254,7 @@ def _spread(among: _Among, rule: Spread) -> None:
     # With fewer domains than ``minDomains``, the fewest are taken for none (KEP-3022).
     limit = 0 if rule.has_few_domains else highest_count
     fewest = among.cp.new_int_var(0, limit, "fewest")
-    for domain in rule.every:
+    for domain in sorted(rule.every):
         newcomers = cp_model.LinearExpr.sum(_literals(counting, domain))
         among.cp.add(fewest <= rule.counted.get(domain, 0) + newcomers)
     carrying = among.by_domain(rule.domains, lambda role: role.carries)
