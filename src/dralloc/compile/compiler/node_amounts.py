@@ -123,14 +123,10 @@ class HostPorts(NodeAmounts):
     """
 
     def __init__(self, kinds: Iterable[PodKind]) -> None:
-        # The addresses in order, as keys: amounts are numbered in this order.
-        self._addresses: dict[tuple[str, int], dict[str, None]] = defaultdict(
-            dict
-        )
+        self._addresses: dict[tuple[str, int], set[str]] = defaultdict(set)
         for kind in kinds:
             for port in kind.host_ports:
-                addresses = self._addresses[port.protocol, port.port]
-                addresses[port.address] = None
+                self._addresses[port.protocol, port.port].add(port.address)
         names = (
             _port(protocol, number, address)
             for (protocol, number), addresses in self._addresses.items()

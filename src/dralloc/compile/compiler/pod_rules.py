@@ -472,7 +472,7 @@ class PodRules:
             for node, pods in self.running.items()
             for pod in pods
         ]
-        # In order: names of amounts depend on it, and kinds have none of their own that is the same in every process.
+        # As they appear: terms are numbered in this order. A set of kinds would be in the order of their addresses.
         running_kinds = list(dict.fromkeys(kind for _, kind in running))
         apart = (
             ()

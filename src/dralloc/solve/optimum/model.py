@@ -483,7 +483,8 @@ class Model:
         if of not in self.turns:
             # There is room for one other time beside each demand.
             last = 2 * len(self.variables.miss) + 1
-            # What a rule holds has no order that would be the same in every process, so it is not named.
+            # Times belong to rules, whose text lists sets: in another order in each process. So they have no names of
+            # their own.
             name = f"turn {of}" if isinstance(of, int) else "time"
             self.turns[of] = self.cp.new_int_var(0, last, name)
         return self.turns[of]
