@@ -30,6 +30,7 @@ from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, Progress, parallel, solve
 from dralloc.solve.optimum.candidates import survey
 from dralloc.solve.optimum.division import Division
+from dralloc.solve.optimum.improve import component as improve_component
 from dralloc.solve.optimum.improve.task import WarmUp
 from dralloc.solve.optimum.parallel import Excerpts
 from dralloc.solve.work import run_all
@@ -123,11 +124,9 @@ def test_an_excerpt_is_enough(
     )
 
 
-@pytest.mark.usefixtures("pretended")
-def test_where_steps_are_counted_searches_stay_here(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The exact model, which is what goes elsewhere, knows no steps: without a time limit it might never end."""
+@pytest.fixture
+def uncounted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All demands are searched."""
 
     def nothing_is_counted(problem: Problem, *_: object) -> Division:
         return Division((), (), tuple(indices(problem.demands)), ())
@@ -135,9 +134,27 @@ def test_where_steps_are_counted_searches_stay_here(
     monkeypatch.setattr(
         "dralloc.solve.optimum.stage.divide", nothing_is_counted
     )
+
+
+@pytest.mark.usefixtures("pretended", "uncounted")
+def test_where_steps_are_counted_searches_stay_here() -> None:
+    """The exact model, which is what goes elsewhere, knows no steps: without a time limit it might never end."""
     elsewhere = Options(jobs=2, thresholds=AT_ONCE)
     sent = solve(mixed(), elsewhere)
     kept = solve(mixed(), replace(elsewhere, steps=1))
+    assert "components" in sent.timings
+    assert "components" not in kept.timings
+
+
+@pytest.mark.usefixtures("pretended", "uncounted")
+def test_what_takes_the_exact_model_long_stays_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """There the exact model would be alone, without a bound and a start from small changes."""
+    elsewhere = Options(jobs=2, thresholds=AT_ONCE)
+    sent = solve(mixed(), elsewhere)
+    monkeypatch.setattr(improve_component, "_TINY", 0)
+    kept = solve(mixed(), elsewhere)
     assert "components" in sent.timings
     assert "components" not in kept.timings
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from math import inf
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -29,6 +30,7 @@ from dralloc.solve import work
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.objective import within_caps
+from dralloc.solve.recreate import search as recreate_search
 from dralloc.solve.recreate.answer import WorkingAnswer, movable_units
 from dralloc.solve.recreate.change import ChangeSearch
 from dralloc.solve.recreate.search import (
@@ -37,6 +39,7 @@ from dralloc.solve.recreate.search import (
     recreated,
     starts,
 )
+from dralloc.solve.work import run_all
 from examples import examples
 from pod_strategies import bound_pods
 from scheduling_wire import node, pod
@@ -285,7 +288,7 @@ def test_where_all_nodes_are_searched_together_the_best_search_counts(
         return list(best[: task.seed % 10])
 
     monkeypatch.setattr(_PartTask, "run", run)
-    first_answer = next(recreated(problem, (), Options(jobs=1), lambda: 60.0))
+    first_answer = next(recreated(problem, (), Options(jobs=1), lambda: inf))
     assert len(set(seeds)) == len(seeds) > 1
     assert len(first_answer) == max(seed % 10 for seed in seeds)
 
@@ -343,6 +346,42 @@ def test_starts_end_with_the_best() -> None:
         first_fit(problem).placements, None, lambda: 60.0
     )
     assert len(best) == len(problem.demands)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "jobs", "steps", "searches"),
+    [
+        (60.0, 1, None, 1),
+        (60.0, 2, None, 2),
+        # The answer does not depend on the number of jobs.
+        (inf, 1, None, 2),
+        (60.0, 1, 20, 2),
+    ],
+)
+def test_few_nodes_are_searched_twice_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: float,
+    jobs: int,
+    steps: int | None,
+    searches: int,
+) -> None:
+    """One search is enough where time is limited and the second one would come after it."""
+    counts: list[int] = []
+
+    def here(
+        tasks: Sequence[Any], *_: object
+    ) -> Iterator[tuple[int, list[Placement]]]:
+        counts.append(len(tasks))
+        yield from run_all(tasks, Backend.LOKY, 1)
+
+    monkeypatch.setattr(recreate_search, "run_all", here)
+    problem = mixed_sizes()
+    list(
+        Starts(problem, Options(steps=steps))(
+            first_fit(problem).placements, None, lambda: seconds, jobs
+        )
+    )
+    assert set(counts) == {searches}
 
 
 def test_who_depends_on_others_stays() -> None:

@@ -84,15 +84,15 @@ _ENDING: Final = 3e-5
 _STARTS: Final = 0.8
 """The part of the time in which answers to start from are made; one that is begun is made to the end."""
 
-_STARTS_BESIDE_PACKING: Final = 0.6
-"""The same, of the time that packing has left."""
+_STARTS_IN_BETWEEN: Final = 0.6
+"""The same, of the time that a component has left that asks for them when it has begun."""
 
 StartSearch = Callable[
-    [Sequence[Placement], Appraisal | None, Callable[[], float]],
+    [Sequence[Placement], Appraisal | None, Callable[[], float], int],
     Iterable[Sequence[Placement]],
 ]
-"""Makes answers to start from, given one, what demands and nodes are worth if that is known, and a clock that tells how
-many seconds are left for that."""
+"""Makes answers to start from, given one, what demands and nodes are worth if that is known, a clock that tells how
+many seconds are left for that, and the number of jobs."""
 
 _BEFORE_LAST: Final = 0.6
 """The part of the time until the last tiers are searched for, too, even if those before them are not proven."""
@@ -173,10 +173,12 @@ def solve(  # noqa: PLR0913 - what to solve, and all that is known of it
         present = hint.placements if hint else ()
 
         def more_starts(
-            appraisal: Appraisal | None, seconds: Callable[[], float]
+            appraisal: Appraisal | None,
+            seconds: Callable[[], float],
+            jobs: int,
         ) -> Iterator[Sequence[Placement]]:
             if starts:
-                for placements in starts(present, appraisal, seconds):
+                for placements in starts(present, appraisal, seconds, jobs):
                     yield aside.without(placements)
 
         # What was made on the way is given up here, before anybody would look whether it is garbage.
@@ -210,7 +212,7 @@ class _Solve:
         progress: Callable[[Progress], None] | None,
         start: Sequence[Placement],
         make_starts: Callable[
-            [Appraisal | None, Callable[[], float]],
+            [Appraisal | None, Callable[[], float], int],
             Iterator[Sequence[Placement]],
         ],
         earlier: Earlier | None,
@@ -293,7 +295,7 @@ class _Solve:
         with phase(self.timings, "weight"):
             self._recall()
         with phase(self.timings, "starts"):
-            self._consider_starts()
+            self._relax()
 
     def _recall(self) -> None:
         """Prove what proved much earlier: maybe what is in hand is enough."""
@@ -379,6 +381,10 @@ class _Solve:
                 with phase(self.timings, "classes"):
                     component.begin(self.stop)
                 component.take_starts = self._take_starts_beside_packing
+        if self._more_starts is None:
+            for component in self.standing.searched():
+                if component.needs_start:
+                    component.take_starts = self._take_starts_of_searched
         watch = self._report if self.progress or self.earlier else None
         sharing = TimeSharing(self.options, self.stop, watch, self.timings)
         sharing.improve(range(self.stage.levels), self.standing.components)
@@ -401,39 +407,54 @@ class _Solve:
     def _seconds_for_starts(self) -> float:
         return self._starting.seconds()
 
-    def _consider_starts(self) -> None:
-        """Let components that are searched start from the best of what is cheap to have.
+    def _relax(self) -> None:
+        """Bound what is searched, if some of it takes long, and let it start from the best of what is cheap to have.
 
-        Answers are made for the whole problem, where some component needs one. The others consider their part, and get
-        a bound, too: they may have no time for either afterwards.
+        All parts get a bound: they may have no time for it afterwards.
         """
         components = self.standing.searched()
-        in_need = [
-            component for component in components if component.needs_start
-        ]
-        if not in_need or self.stop.reached():
+        is_worthwhile = any(component.needs_start for component in components)
+        if not is_worthwhile or self.stop.reached():
             return
-        others = [
-            component for component in components if not component.needs_start
+        large = [component for component in components if component.is_large]
+        small = [
+            component for component in components if not component.is_large
         ]
-        backend, jobs = Backend(self.options.backend), self.options.jobs
+        # Small ones need no other processes, or later.
+        jobs = self.options.jobs if large else 1
+        backend = Backend(self.options.backend)
         relaxing = relaxation_stop(self.stop)
         self._tell()
         with starting_processes(WarmUp().run, backend, jobs):
-            for component in (*in_need, *others):
+            for component in (*large, *small):
                 if not (self.earlier and self.earlier.prices):
                     component.climb(relaxing, self._tell)
+        if large:
+            self._consider_starts(large, small)
+
+    def _consider_starts(
+        self,
+        large: Sequence[SearchedComponent],
+        small: Sequence[SearchedComponent],
+    ) -> None:
+        """Make answers to start from for the whole problem, where some component is large; all consider their part.
+
+        Where none is large, each asks for answers when a glance of the exact model has not decided it.
+        """
+        backend, jobs = Backend(self.options.backend), self.options.jobs
         self._starting = self.stop.within(_STARTS * self.stop.seconds())
         # This process is idle if the search is elsewhere.
-        climbing = in_need if is_elsewhere(backend, jobs) else ()
+        climbing = large if is_elsewhere(backend, jobs) else ()
         with climbing_on(climbing, self._starting):
-            self._take_starts(components)
+            self._take_starts((*large, *small), jobs)
 
     def _take_starts(
-        self, components: Sequence[SearchedComponent | PackedComponent]
+        self,
+        components: Sequence[SearchedComponent | PackedComponent],
+        jobs: int,
     ) -> None:
         """Have components consider answers to start from, until there is no time for more or there are no more."""
-        for placements in self._starts():
+        for placements in self._starts(jobs):
             for component in components:
                 members = set(component.subset.demands)
                 own_placements = [
@@ -453,19 +474,24 @@ class _Solve:
 
         Answers are made once for the whole problem: the component that asks first asks for the others, too.
         """
-        self._starting = stop.within(_STARTS_BESIDE_PACKING * stop.seconds())
+        self._starting = stop.within(_STARTS_IN_BETWEEN * stop.seconds())
         packed = [
             component
             for component in self.standing.components
             if isinstance(component, PackedComponent)
         ]
-        self._take_starts(packed)
+        self._take_starts(packed, self.options.jobs)
 
-    def _starts(self) -> Iterator[Sequence[Placement]]:
+    def _take_starts_of_searched(self, stop: Stop, jobs: int) -> None:
+        """Have all that is searched consider such answers, as `_take_starts_beside_packing`."""
+        self._starting = stop.within(_STARTS_IN_BETWEEN * stop.seconds())
+        self._take_starts(self.standing.searched(), jobs)
+
+    def _starts(self, jobs: int) -> Iterator[Sequence[Placement]]:
         """Return answers to start from: in a later stage, those that were not asked for before."""
         if self._more_starts is None:
             self._more_starts = self._make_starts(
-                self.standing.appraisal(), self._seconds_for_starts
+                self.standing.appraisal(), self._seconds_for_starts, jobs
             )
         return self._more_starts
 

@@ -185,7 +185,8 @@ _SIDE_BY_SIDE: Final = 8
 
 _SEARCHES_OF_ALL: Final = 2
 """All nodes together, where they are too few to be parted, are searched so often at the same time with other seeds. The
-best outcome counts: where one search is stuck, another one seldom is."""
+best outcome counts: where one search is stuck, another one seldom is. Where time is limited and another processor has
+other work, one search is enough: two would follow each other."""
 
 _PATIENCE: Final = 1
 """After so many rounds in a row with little gain the search is over: models do better then."""
@@ -333,7 +334,12 @@ class _Rounds:
         self._effort = _EVERYWHERE if nodes is None else _AROUND_CHANGED
         all_parts = self._parts(nodes)
         is_undivided = nodes is None and len(all_parts) == 1
-        repeats = _SEARCHES_OF_ALL if is_undivided else 1
+        repeats = 1
+        if is_undivided:
+            is_limited = seconds < inf and options.steps is None
+            repeats = (
+                min(_SEARCHES_OF_ALL, jobs) if is_limited else _SEARCHES_OF_ALL
+            )
         parts = all_parts[:part_limit]
         search_count = repeats * len(parts)
         waves = -(-search_count // max(1, jobs))
@@ -559,6 +565,7 @@ class Starts:
         present: Sequence[Placement],
         appraisal: Appraisal | None,
         seconds: Callable[[], float],
+        jobs: int = 1,
     ) -> Iterator[Sequence[Placement]]:
         """Give out answers, the later ones better and better.
 
@@ -570,6 +577,8 @@ class Starts:
             What demands and nodes are worth; None if that is not known.
         seconds
             Tells how many seconds are left.
+        jobs
+            How many searches of small changes are done at a time.
         """
         best = present
         later = (1 - _ORDERS) * seconds()
@@ -582,7 +591,7 @@ class Starts:
         yield from recreated(
             self._problem,
             best,
-            self._options,
+            replace(self._options, jobs=jobs),
             seconds,
             appraisal,
             self._around,

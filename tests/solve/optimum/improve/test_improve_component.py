@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from math import inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -14,9 +14,14 @@ from dralloc.objects.errors import ModelError
 from dralloc.problem import DemandIndex, Problem, indices
 from dralloc.problem.solution import Placement
 from dralloc.solve.first_fit import first_fit
+from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.candidates import CandidateSite, survey
 from dralloc.solve.optimum.component import is_proven
-from dralloc.solve.optimum.improve import SearchedComponent, climbing_on
+from dralloc.solve.optimum.improve import (
+    NeighbourhoodSearch,
+    SearchedComponent,
+    climbing_on,
+)
 from dralloc.solve.optimum.objective import (
     DemandSubset,
     after_weight,
@@ -128,14 +133,14 @@ class Noted(NamedTuple):
     Parameters
     ----------
     looks
-        The efforts of looks at it.
+        The ends of looks at it.
     jobs
         The numbers of jobs of searches beside it.
     decisions
         The levels for which it had all the time.
     """
 
-    looks: list[float]
+    looks: list[Stop]
     jobs: list[int]
     decisions: list[int]
 
@@ -167,7 +172,7 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> Noted:
         watch: Watch | None,
     ) -> tuple[int, tuple[Placement, ...] | None]:
         if stop.effort < inf:
-            notes.looks.append(stop.effort)
+            notes.looks.append(stop)
             return 0, None
         notes.decisions.append(level)
         return decide(self, level, options, stop, watch)
@@ -205,38 +210,79 @@ def test_a_model_that_is_solved_again_beside_the_search_gets_only_a_glance_befor
         component = searched(fractions(), ())
         component.improve(0, Options(jobs=jobs), Stop.after(60), None)
     alone, in_company = noted.looks
-    assert in_company <= alone / 10
+    assert in_company.effort <= alone.effort / 10
 
 
-def test_a_search_that_meets_the_bound_ends_the_exact_model_beside_it(
-    monkeypatch: pytest.MonkeyPatch, noted: Noted
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_on_a_slow_machine_the_first_look_leaves_time_to_others(
+    noted: Noted, jobs: int
 ) -> None:
-    def never(*arguments: Any) -> tuple[int, tuple[Placement, ...] | None]:
-        stop = arguments[3]
-        while stop.effort == inf and not stop.reached():
-            time.sleep(0.01)
-        return 0, None
-
-    monkeypatch.setattr(SearchedComponent, "_decide", never)
-    problem = rack_with_a_waiting_gang()
-    component = searched(problem, first_fit(problem).placements)
-    started = time.perf_counter()
-    component.improve(0, Options(jobs=2), Stop.after(100), None)
-    assert noted.jobs == [1]
-    assert is_proven(component, 0)
-    assert time.perf_counter() - started < 50
-
-
-def test_an_error_of_the_exact_model_beside_the_search_is_not_lost(
-    monkeypatch: pytest.MonkeyPatch, noted: Noted
-) -> None:
-    def failing(*arguments: Any) -> tuple[int, tuple[Placement, ...] | None]:
-        if arguments[3].effort == inf:
-            raise ModelError("amounts are too large")
-        return 0, None
-
-    monkeypatch.setattr(SearchedComponent, "_decide", failing)
     component = searched(fractions(), ())
-    with pytest.raises(ModelError):
-        component.improve(0, Options(jobs=2), Stop.after(60), None)
-    assert noted.jobs == [1]
+    component.improve(0, Options(jobs=jobs), Stop.after(60), None)
+    [look] = noted.looks
+    assert look.seconds() < 20
+
+
+@pytest.mark.usefixtures("noted")
+@pytest.mark.parametrize(
+    ("jobs", "seconds", "searches"), [(1, 60.0, 1), (2, 60.0, 1), (2, None, 2)]
+)
+def test_what_a_look_does_not_decide_asks_once_for_answers_to_start_from(
+    jobs: int, seconds: float | None, searches: int
+) -> None:
+    """With so many jobs as the exact model beside it leaves."""
+    problem = fractions()
+    component = searched(problem, ())
+    start = first_fit(problem).placements[:1]
+    jobs_asked: list[int] = []
+
+    def take_starts(_stop: Stop, jobs: int) -> None:
+        jobs_asked.append(jobs)
+        component.consider(start)
+        assert component.placements == start
+
+    component.take_starts = take_starts
+    for _ in range(2):
+        component.improve(0, Options(jobs=jobs), Stop.after(seconds), None)
+    assert jobs_asked == [searches]
+    assert len(component.placements) == 4
+
+
+def test_a_few_thousand_candidates_need_a_start() -> None:
+    """The exact model alone may find nothing better than first fit's answer in ten seconds there."""
+    builder = ProblemBuilder()
+    for _ in range(60):
+        builder.device()
+    for _ in range(61):
+        builder.pod(builder.claim(AlternativeSpec()))
+    component = searched(builder.problem(), ())
+    assert component.size == 3660
+    assert component.needs_start
+    assert not component.is_large
+
+
+def test_what_a_look_decides_asks_for_no_answers() -> None:
+    component = searched(fractions(), ())
+
+    def never(_stop: Stop, _jobs: int) -> None:
+        pytest.fail("the answer is known")
+
+    component.take_starts = never
+    component.improve(0, Options(jobs=2), Stop.after(60), None)
+    assert is_proven(component, 0)
+
+
+@pytest.mark.usefixtures("noted")
+def test_a_start_that_meets_the_bound_is_not_searched_any_further(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def never(*_: object) -> None:
+        pytest.fail("the answer is as good as can be")
+
+    problem = rack_with_a_waiting_gang()
+    best = solve(problem).placements
+    component = searched(problem, first_fit(problem).placements)
+    component.take_starts = lambda _stop, _jobs: component.consider(best)
+    monkeypatch.setattr(NeighbourhoodSearch, "run", never)
+    component.improve(0, Options(), Stop(), None)
+    assert is_proven(component, 0)

@@ -53,6 +53,7 @@ def test_another_search_is_asked_if_packing_stays_far_from_its_bound(
         _present: Sequence[Placement],
         _appraisal: Appraisal | None,
         seconds: Callable[[], float],
+        _jobs: int,
     ) -> Iterator[Sequence[Placement]]:
         asked.append(seconds())
         yield placements[:offered]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +19,7 @@ from dralloc.solve.optimum.objective import (
     after_weight,
     placed_weight,
 )
-from dralloc.solve.optimum.relax import RelaxationLadder, relaxed_bounds
+from dralloc.solve.optimum.relax import RelaxationLadder, ladder, relaxed_bounds
 from dralloc.solve.optimum.relax.demand_kinds import demand_kinds_of
 from dralloc.solve.optimum.relax.offers import node_offers_of
 from dralloc.solve.optimum.relax.prices import Market
@@ -199,3 +200,22 @@ def test_a_device_is_worth_as_many_equal_demands_as_it_holds(
     proven = [best for best, _ in bounds(builder.problem())]
     missed = sorted(weights, reverse=True)[memory // taken :]
     assert max(proven, default=0) == sum(missed)
+
+
+def test_how_long_the_first_rung_takes_is_no_reason_to_stop_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may take long by chance, as where other threads work; the next one may prove all."""
+    monkeypatch.setattr(ladder, "_GROWTH", 1e12)
+    builder = ProblemBuilder(nodes=2)
+    builder.device(0)
+    builder.device(1)
+    for _ in range(3):
+        builder.pod(builder.claim(AlternativeSpec()))
+    problem = builder.problem()
+    relaxations = RelaxationLadder(
+        problem, placed_weight(problem), Stop.after(100)
+    )
+    *_, last = relaxations.bounds()
+    assert last.costs == (1,)
+    assert relaxations.is_at_the_top

@@ -32,11 +32,14 @@ __all__ = [
 _SMALL: Final = 16_000
 """Up to so many candidates, the exact model may decide in no time."""
 
-_TINY: Final = 8_000
+_TINY: Final = 2_000
 """Up to so many candidates, the exact model is as fast as any other search."""
 
 _FIRST_EFFORT: Final = 1.0
 """What it may take for that (see `Stop.effort`)."""
+
+_FIRST_PART: Final = 0.25
+"""The part of the time that it may take for that, however slow the machine is."""
 
 _GLANCE: Final = 0.1
 """What it may take for that if it is solved again beside the search: until then another processor has nothing to do."""
@@ -97,6 +100,10 @@ def climbing_on(
         component.appraise(stop)
 
 
+TakeStarts = Callable[[Stop, int], None]
+"""Looks for answers in another way, until it is time to stop, with so many jobs, and has components consider them."""
+
+
 class FindSites(Protocol):
     """Works out where the demands of a component could go, if that is not known yet."""
 
@@ -120,6 +127,8 @@ class SearchedComponent(Component):
         Selectors that failed on a device, which was left out.
     appraisal
         What demands and nodes are worth at the prices of the relaxation; None before `climb`.
+    take_starts
+        Asked once, before the search; None if there is nobody to ask.
     """
 
     def __init__(
@@ -136,6 +145,7 @@ class SearchedComponent(Component):
         self._find_sites = find_sites
         self.size = max(self.size, len(subset.demands))
         self.failures: tuple[AllocationError, ...] = ()
+        self.take_starts: TakeStarts | None = None
 
     @property
     def is_large(self) -> bool:
@@ -195,13 +205,15 @@ class SearchedComponent(Component):
         with suppress(Stopped):
             if not self.is_large:
                 effort = _GLANCE if has_company else _FIRST_EFFORT
-                self._improve(level, options, stop.limited(effort), watch)
+                first = stop.within(_FIRST_PART * stop.seconds())
+                self._improve(level, options, first.limited(effort), watch)
             if not is_proven(self, level):
                 self.climb(relaxation_stop(stop))
             if not is_proven(self, level):
                 if has_company:
                     self._search_and_prove(level, options, stop, watch)
                 else:
+                    self._look_for_starts(stop, options.jobs)
                     self._search([level], options, stop, watch)
             if not is_proven(self, level):
                 self.climb(stop.within(_RELAXING_AT_LAST * stop.seconds()))
@@ -229,19 +241,23 @@ class SearchedComponent(Component):
             )
             decided = Cancelled(lambda: bool(stop.cancelled) or exact.done())
             try:
+                until = replace(stop, cancelled=decided)
                 with suppress(Stopped):
+                    self._look_for_starts(until, searching.jobs)
                     self._search(
-                        [level],
-                        searching,
-                        replace(stop, cancelled=decided),
-                        watch,
-                        is_thorough=True,
+                        [level], searching, until, watch, is_thorough=True
                     )
                 if not is_proven(self, level):
                     wait([exact])
             finally:
                 ending.cancel()
         self._learn(level, *exact.result())
+
+    def _look_for_starts(self, stop: Stop, jobs: int) -> None:
+        """Have others look for answers to start from, once."""
+        if self.take_starts is not None:
+            take_starts, self.take_starts = self.take_starts, None
+            take_starts(stop, jobs)
 
     def recall(self, prices: Sequence[LevelPrices], stop: Stop) -> None:
         """Prove what the prices of an earlier answer prove here, and appraise demands by these prices."""
@@ -345,6 +361,8 @@ class SearchedComponent(Component):
         is_thorough: bool = False,
     ) -> None:
         """Search neighbourhoods until nothing helps any more, or the bounds of these tiers are met."""
+        if all(is_proven(self, level) for level in levels):
+            return
         first = levels[0]
         search = NeighbourhoodSearch(
             self.subset,

@@ -250,10 +250,9 @@ class RelaxationLadder:
                         yield self._bound(costs, rung.why)
                 self._rungs.popleft()
                 self._gains.append(parts_before - self._placed_parts())
-                taken = (
-                    before - self.stop.seconds() if isfinite(before) else 0.0
-                )
-                self._needed = _GROWTH * taken
+                # The first rung is no linear program: it says nothing about how long the next one takes.
+                if rung.regions and isfinite(before):
+                    self._needed = _GROWTH * (before - self.stop.seconds())
 
     def _placed_parts(self) -> float:
         """What part of each level is placed at most, added up."""
