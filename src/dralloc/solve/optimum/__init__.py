@@ -376,18 +376,30 @@ class _Solve:
         )
 
     def _work_here(self) -> None:
-        for component in self.standing.components:
-            if isinstance(component, PackedComponent):
-                with phase(self.timings, "classes"):
-                    component.begin(self.stop)
-                component.take_starts = self._take_starts_beside_packing
-        if self._more_starts is None:
-            for component in self.standing.searched():
-                if component.needs_start:
-                    component.take_starts = self._take_starts_of_searched
+        packed = [
+            component
+            for component in self.standing.components
+            if isinstance(component, PackedComponent)
+        ]
+        for component in packed:
+            with phase(self.timings, "classes"):
+                component.begin(self.stop)
+            component.take_starts = partial(
+                self._take_starts_in_between, packed, jobs=self.options.jobs
+            )
+        searched = self.standing.searched()
+        in_need = [part for part in searched if part.needs_start]
+        # Where some are large, answers to start from were made before.
+        for part in in_need if self._more_starts is None else ():
+            part.take_starts = partial(self._take_starts_in_between, searched)
         watch = self._report if self.progress or self.earlier else None
         sharing = TimeSharing(self.options, self.stop, watch, self.timings)
         sharing.improve(range(self.stage.levels), self.standing.components)
+        # Components that knew the solve would be kept alive by each other until garbage is collected.
+        for component in packed:
+            component.take_starts = None
+        for part in searched:
+            part.take_starts = None
 
     def _work_elsewhere(self, todo: Sequence[int]) -> None:
         sent = [self.standing.components[place] for place in todo]
@@ -408,7 +420,7 @@ class _Solve:
         return self._starting.seconds()
 
     def _relax(self) -> None:
-        """Bound what is searched, if some of it takes long, and let it start from the best of what is cheap to have.
+        """Bound what is searched, if some of it takes long, and let what is large start from the best that is cheap.
 
         All parts get a bound: they may have no time for it afterwards.
         """
@@ -469,23 +481,18 @@ class _Solve:
             if self._starting.reached():
                 break
 
-    def _take_starts_beside_packing(self, stop: Stop) -> None:
-        """Have all that is packed consider such answers, in a part of the time that is left until the stop.
+    def _take_starts_in_between(
+        self,
+        components: Sequence[SearchedComponent | PackedComponent],
+        stop: Stop,
+        jobs: int,
+    ) -> None:
+        """Have components consider such answers, in a part of the time that is left until the stop.
 
         Answers are made once for the whole problem: the component that asks first asks for the others, too.
         """
         self._starting = stop.within(_STARTS_IN_BETWEEN * stop.seconds())
-        packed = [
-            component
-            for component in self.standing.components
-            if isinstance(component, PackedComponent)
-        ]
-        self._take_starts(packed, self.options.jobs)
-
-    def _take_starts_of_searched(self, stop: Stop, jobs: int) -> None:
-        """Have all that is searched consider such answers, as `_take_starts_beside_packing`."""
-        self._starting = stop.within(_STARTS_IN_BETWEEN * stop.seconds())
-        self._take_starts(self.standing.searched(), jobs)
+        self._take_starts(components, jobs)
 
     def _starts(self, jobs: int) -> Iterator[Sequence[Placement]]:
         """Return answers to start from: in a later stage, those that were not asked for before."""
