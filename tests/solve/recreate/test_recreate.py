@@ -100,6 +100,32 @@ def test_every_change_keeps_the_rules_and_is_not_worse(
 
 
 @THOROUGH
+@given(
+    st.lists(
+        st.lists(st.booleans(), min_size=1, max_size=3), min_size=2, max_size=8
+    ),
+    st.integers(0, 1000),
+)
+def test_what_is_held_beside_admin_access_is_not_given_away(
+    pods: list[list[bool]], seed: int
+) -> None:
+    """Of each pod's claims, some ask for admin access, which holds nothing; the others do."""
+    builder = ProblemBuilder(nodes=2)
+    for node_index in (0, 0, 1, 1):
+        builder.device(node_index)
+    for claims in pods:
+        builder.pod(
+            *[builder.claim(AlternativeSpec(admin=admin)) for admin in claims]
+        )
+    problem = builder.problem()
+    search = ChangeSearch(problem, first_fit(problem).placements, seed)
+    for _ in range(20):
+        search.step()
+        answer = Solution(tuple(search.answer.placements()))
+        assert violations(problem, answer) == []
+
+
+@THOROUGH
 @given(weighted(), st.integers(0, 1000))
 def test_answers_of_rounds_keep_the_rules(problem: Problem, seed: int) -> None:
     start = within_caps(problem, first_fit(problem).placements)

@@ -712,12 +712,13 @@ class NodeDevices:
         return way
 
     def _new_way(self, wish: DeviceWish, node: NodeIndex, grants: Found) -> Way:
-        if not (wish.is_additive and self._is_additive[self.cell_of[node]]):
+        if not self._is_additive[self.cell_of[node]]:
             return Way(grants, 0, ())
         amounts: list[tuple[PackedRow, int]] = []
         openings: dict[int, int] = {}
         for claim, alternative, grant in served_by(wish.claims, grants):
-            if claim.is_synthetic:
+            # Admin access holds nothing; what is beside it in the same claims counts for everybody else.
+            if claim.is_synthetic or alternative.admin:
                 continue
             taken, once = self._amounts(alternative, grant.device, node)
             amounts += taken
