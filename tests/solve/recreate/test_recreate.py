@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import pairwise
 from math import inf
 from random import Random
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -30,7 +29,6 @@ from dralloc.solve import work
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.objective import within_caps
-from dralloc.solve.recreate import search as recreate_search
 from dralloc.solve.recreate.answer import WorkingAnswer, movable_units
 from dralloc.solve.recreate.change import ChangeSearch
 from dralloc.solve.recreate.search import (
@@ -39,7 +37,6 @@ from dralloc.solve.recreate.search import (
     recreated,
     starts,
 )
-from dralloc.solve.work import run_all
 from examples import examples
 from pod_strategies import bound_pods
 from scheduling_wire import node, pod
@@ -213,9 +210,9 @@ def test_empty_nodes_are_filled() -> None:
     assert len(best) == len(problem.demands)
 
 
-@pytest.mark.parametrize(("seconds", "processes"), [(2.0, 1), (1e9, 2)])
+@pytest.mark.parametrize(("seconds", "elsewhere"), [(2.0, set()), (1e9, {2})])
 def test_parts_that_would_arrive_too_late_elsewhere_are_searched_here(
-    monkeypatch: pytest.MonkeyPatch, seconds: float, processes: int
+    monkeypatch: pytest.MonkeyPatch, seconds: float, elsewhere: set[int]
 ) -> None:
     asked: list[int] = []
 
@@ -228,7 +225,7 @@ def test_parts_that_would_arrive_too_late_elsewhere_are_searched_here(
     monkeypatch.setattr(work, "_SENDING", 1e6)
     monkeypatch.setattr("dralloc.solve.recreate.search.run_all", run_here)
     list(recreated(mixed_sizes(), (), Options(jobs=2), lambda: seconds))
-    assert set(asked) == {processes}
+    assert set(asked) == elsewhere
 
 
 def test_a_search_without_a_limit_ends_where_nothing_can_be_placed() -> None:
@@ -309,7 +306,7 @@ def test_where_all_nodes_are_searched_together_the_best_search_counts(
     best = max(recreated(problem, (), Options(), lambda: 60.0), key=len)
     seeds: list[int] = []
 
-    def run(task: _PartTask) -> list[Placement]:
+    def run(task: _PartTask, *_: object) -> list[Placement]:
         seeds.append(task.seed)
         return list(best[: task.seed % 10])
 
@@ -375,39 +372,49 @@ def test_starts_end_with_the_best() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "jobs", "steps", "searches"),
+    ("seconds", "steps", "searches"),
     [
-        (60.0, 1, None, 1),
-        (60.0, 2, None, 2),
+        (60.0, None, 1),
         # The answer does not depend on the number of jobs.
-        (inf, 1, None, 2),
-        (60.0, 1, 20, 2),
+        (inf, None, 2),
+        (60.0, 20, 2),
     ],
 )
-def test_few_nodes_are_searched_twice_at_a_time(
+def test_few_nodes_are_searched_twice_where_that_takes_no_longer(
     monkeypatch: pytest.MonkeyPatch,
     seconds: float,
-    jobs: int,
     steps: int | None,
     searches: int,
 ) -> None:
     """One search is enough where time is limited and the second one would come after it."""
-    counts: list[int] = []
+    seeds: list[int] = []
 
-    def here(
-        tasks: Sequence[Any], *_: object
-    ) -> Iterator[tuple[int, list[Placement]]]:
-        counts.append(len(tasks))
-        yield from run_all(tasks, Backend.LOKY, 1)
+    def run(task: _PartTask, *_: object) -> Sequence[Placement]:
+        seeds.append(task.seed)
+        return task.present
 
-    monkeypatch.setattr(recreate_search, "run_all", here)
+    monkeypatch.setattr(_PartTask, "run", run)
     problem = mixed_sizes()
-    list(
-        Starts(problem, Options(steps=steps))(
-            first_fit(problem).placements, None, lambda: seconds, jobs
-        )
-    )
-    assert set(counts) == {searches}
+    start = first_fit(problem).placements
+    list(recreated(problem, start, Options(steps=steps), lambda: seconds))
+    assert len(seeds) == searches
+
+
+def test_a_search_in_this_process_ends_when_nobody_needs_it_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As when an exact model beside it has the proof."""
+    problem = mixed_sizes()
+    tries = 0
+
+    def step(_: ChangeSearch) -> None:
+        nonlocal tries
+        tries += 1
+
+    monkeypatch.setattr(ChangeSearch, "step", step)
+    start = first_fit(problem).placements
+    list(recreated(problem, start, Options(), lambda: float(tries < 100)))
+    assert 100 <= tries < 200
 
 
 def test_who_depends_on_others_stays() -> None:

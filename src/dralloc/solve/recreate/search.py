@@ -233,7 +233,7 @@ def recreated(  # noqa: PLR0913 - what to search, how, and where first
         while movable and in_vain < _PATIENCE and seconds() > 0 and steps != 0:
             before = len(placements)
             searched, placements = rounds.improve(
-                placements, seconds(), steps, nodes
+                placements, seconds, steps, nodes
             )
             steps = None if steps is None else steps - searched
             gained = len(placements) - before
@@ -270,8 +270,16 @@ class _PartTask:
     appraisal: Appraisal | None
 
     @without_garbage_collection()
-    def run(self) -> list[Placement]:
-        """Search until all changes are tried, or the time is over, and return where the part's demands are then."""
+    def run(
+        self, is_over: Callable[[], bool] = lambda: False
+    ) -> list[Placement]:
+        """Search until all changes are tried, or the time is over, and return where the part's demands are then.
+
+        Parameters
+        ----------
+        is_over
+            Asked now and then whether to end before that; in this process alone.
+        """
         if time.time() >= self.end:
             return list(self.present)
         end = time.perf_counter() + self.seconds
@@ -283,7 +291,9 @@ class _PartTask:
             self.appraisal,
         )
         for number in range(self.changes):
-            if number % _CLOCK == 0 and time.perf_counter() >= end:
+            if number % _CLOCK == 0 and (
+                time.perf_counter() >= end or is_over()
+            ):
                 break
             search.step()
         return excerpt.outward(search.answer.placements())
@@ -311,7 +321,7 @@ class _Rounds:
     def improve(
         self,
         placements: Sequence[Placement],
-        seconds: float,
+        seconds_left: Callable[[], float],
         part_limit: int | None,
         nodes: Collection[NodeIndex] | None = None,
     ) -> tuple[int, list[Placement]]:
@@ -319,6 +329,8 @@ class _Rounds:
 
         Parameters
         ----------
+        seconds_left
+            Tells how many seconds are left: searches in this process end when there are none.
         part_limit
             So many parts at most; None for all.
         nodes
@@ -329,7 +341,7 @@ class _Rounds:
         tuple
             How many parts were searched, and the answer.
         """
-        options = self._options
+        options, seconds = self._options, seconds_left()
         jobs = jobs_in(seconds, self._problem, options.jobs)
         self._effort = _EVERYWHERE if nodes is None else _AROUND_CHANGED
         all_parts = self._parts(nodes)
@@ -354,7 +366,12 @@ class _Rounds:
         backend, processes = Backend(options.backend), min(jobs, search_count)
         if is_elsewhere(backend, processes):
             self._whole.pack()
-        outcomes = dict(run_all(searches, backend, processes))
+            outcomes = dict(run_all(searches, backend, processes))
+        else:
+            outcomes = {
+                number: search.run(lambda: seconds_left() <= 0)
+                for number, search in enumerate(searches)
+            }
         present = {placement.demand: placement for placement in placements}
         for number, task in enumerate(tasks):
             # Of outcomes that are worth as much, the first one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -29,7 +29,7 @@ from dralloc.solve.optimum.objective import (
 )
 from dralloc.solve.optimum.relax import Bound
 from dralloc.solve.optimum.search import Watch
-from dralloc.solve.optimum.stopping import Stop
+from dralloc.solve.optimum.stopping import Stop, Stopped
 from solve.optimum.problem_builder import (
     AlternativeSpec,
     ProblemBuilder,
@@ -248,6 +248,22 @@ def test_what_a_look_does_not_decide_asks_once_for_answers_to_start_from(
     assert len(component.placements) == 4
 
 
+def test_a_look_that_there_is_no_time_for_leaves_the_rest_its_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    decide = SearchedComponent._decide
+
+    def no_time(*arguments: Any) -> tuple[int, tuple[Placement, ...] | None]:
+        if arguments[3].effort < inf:
+            raise Stopped
+        return decide(*arguments)
+
+    monkeypatch.setattr(SearchedComponent, "_decide", no_time)
+    component = searched(fractions(), ())
+    component.improve(0, Options(), Stop.after(60), None)
+    assert is_proven(component, 0)
+
+
 def test_a_few_thousand_candidates_need_a_start() -> None:
     """The exact model alone may find nothing better than first fit's answer in ten seconds there."""
     builder = ProblemBuilder()
@@ -286,3 +302,37 @@ def test_a_start_that_meets_the_bound_is_not_searched_any_further(
     monkeypatch.setattr(NeighbourhoodSearch, "run", never)
     component.improve(0, Options(), Stop(), None)
     assert is_proven(component, 0)
+
+
+def test_a_search_that_meets_the_bound_ends_the_exact_model_beside_it(
+    monkeypatch: pytest.MonkeyPatch, noted: Noted
+) -> None:
+    def never(*arguments: Any) -> tuple[int, tuple[Placement, ...] | None]:
+        stop = arguments[3]
+        while stop.effort == inf and not stop.reached():
+            time.sleep(0.01)
+        return 0, None
+
+    monkeypatch.setattr(SearchedComponent, "_decide", never)
+    problem = rack_with_a_waiting_gang()
+    component = searched(problem, first_fit(problem).placements)
+    started = time.perf_counter()
+    component.improve(0, Options(jobs=2), Stop.after(100), None)
+    assert noted.jobs == [1]
+    assert is_proven(component, 0)
+    assert time.perf_counter() - started < 50
+
+
+def test_an_error_of_the_exact_model_beside_the_search_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch, noted: Noted
+) -> None:
+    def failing(*arguments: Any) -> tuple[int, tuple[Placement, ...] | None]:
+        if arguments[3].effort == inf:
+            raise ModelError("amounts are too large")
+        return 0, None
+
+    monkeypatch.setattr(SearchedComponent, "_decide", failing)
+    component = searched(fractions(), ())
+    with pytest.raises(ModelError):
+        component.improve(0, Options(jobs=2), Stop.after(60), None)
+    assert noted.jobs == [1]

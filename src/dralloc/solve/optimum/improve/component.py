@@ -206,7 +206,9 @@ class SearchedComponent(Component):
             if not self.is_large:
                 effort = _GLANCE if has_company else _FIRST_EFFORT
                 first = stop.within(_FIRST_PART * stop.seconds())
-                self._improve(level, options, first.limited(effort), watch)
+                # There is time for the rest even if there is too little for this.
+                with suppress(Stopped):
+                    self._improve(level, options, first.limited(effort), watch)
             if not is_proven(self, level):
                 self.climb(relaxation_stop(stop))
             if not is_proven(self, level):
