@@ -51,6 +51,7 @@ from dralloc.problem import (
     Problem,
     numbered,
 )
+from dralloc.problem.indices import summed
 from dralloc.problem.inter_pod import (
     Affinity,
     AntiAffinity,
@@ -61,6 +62,7 @@ from dralloc.problem.inter_pod import (
 )
 from dralloc.problem.node_claims import (
     NodeStock,
+    PodUse,
     resource_of,
     with_footprints,
     with_node_claims,
@@ -491,17 +493,11 @@ class PodRules:
             problem = replace(problem, demands=bound)
         resources = NodeResources(kinds, footprints.resources, self.ignored)
         sorts = (resources, *self._sorts(kinds, running_kinds, apart))
-        amounts_of: dict[PodKind, dict[str, int]] = {}
-        for kind in dict.fromkeys((*kinds, *running_kinds)):
-            amounts_of[kind] = reduce(or_, (sort.asked(kind) for sort in sorts))
-        stocks = []
-        for node in self._nodes:
-            used = {}
-            for pod in self.running.get(node.name, ()):
-                of_devices = resources.asked(pod) if pod.of_devices else {}
-                used[pod.key] = amounts_of[pod.kind] | of_devices
-            total = reduce(or_, (sort.there(node) for sort in sorts))
-            stocks.append(NodeStock(total, used))
+        amounts_of = {
+            kind: reduce(or_, (sort.asked(kind) for sort in sorts))
+            for kind in dict.fromkeys((*kinds, *running_kinds))
+        }
+        stocks = list(self._stocks(resources, sorts, amounts_of))
         demanded = {
             number: self._beside_devices(info, amounts_of[info.kind])
             for number, info in wanting.items()
@@ -511,24 +507,42 @@ class PodRules:
         )
         if not footprints:
             return with_node_claims(problem, stocks, demanded, always, copies)
-        pods = self._cluster.pods_by_key
         for number, info in wanting.items():
-            held = resources.of_devices(footprints.held(pods[info.key]))
-            beside = demanded[number]
-            with_held = {
-                name: beside.get(name, 0) + held[name] for name in held
-            }
-            demanded[number] = {**beside, **with_held}
+            pod = self._cluster.pods_by_key[info.key]
+            held = resources.of_devices(footprints.held(pod))
+            amounts = demanded[number]
+            demanded[number] = summed((*amounts.items(), *held.items()))
         always |= resources.of_footprints
         with_claims = with_node_claims(
             problem, stocks, demanded, always, copies
         )
-        uses = {
+        return with_footprints(with_claims, self._uses(with_claims, footprints))
+
+    def _stocks(
+        self,
+        resources: NodeResources,
+        sorts: Sequence[NodeAmounts],
+        amounts_of: Mapping[PodKind, dict[str, int]],
+    ) -> Iterator[NodeStock]:
+        """Give out what each node has, and what the pods on it use of that."""
+        for node in self._nodes:
+            used: dict[ClaimKey, dict[str, int]] = {}
+            for pod in self.running.get(node.name, ()):
+                of_devices = resources.asked(pod) if pod.of_devices else {}
+                used[pod.key] = amounts_of[pod.kind] | of_devices
+            total = reduce(or_, (sort.there(node) for sort in sorts))
+            yield NodeStock(total, used)
+
+    def _uses(
+        self, problem: Problem, footprints: Footprints
+    ) -> Mapping[int, PodUse]:
+        """Return what devices take of nodes when pods use them, by demand."""
+        pods = self._cluster.pods_by_key
+        return {
             number: footprints.use(pods[demand.key])
-            for number, demand in enumerate(with_claims.demands)
+            for number, demand in numbered(problem.demands)
             if demand.key in pods and not self._is_claim(demand)
         }
-        return with_footprints(with_claims, uses)
 
     def _wanting(
         self, demands: Numbered[DemandIndex, Demand]
