@@ -192,8 +192,9 @@ class SearchedComponent(Component):
     ) -> None:
         """Solve a tier with the tiers before it, which must be proven, fixed; later ones are improved with it.
 
-        Relax, improve, prove: a bound that leaves couplings out, better answers by neighbourhoods, and the exact model
-        for what is still apart; the last two side by side, where that is a matter of the clock anyway.
+        Relax, improve, prove: a bound that leaves couplings out, better answers by small changes and by neighbourhoods,
+        and the exact model for what is still apart; the last two side by side, where that is a matter of the clock
+        anyway. Before all of it a look at the exact model, which decides what is easy.
         """
         # Who of two is first to prove something depends on the machine; without a limit, or with steps, nothing may.
         has_company = (
@@ -230,7 +231,7 @@ class SearchedComponent(Component):
     def _search_and_prove(
         self, level: int, options: Options, stop: Stop, watch: Watch | None
     ) -> None:
-        """Search neighbourhoods with one job less, and solve the exact model in a thread, until one proves the tier."""
+        """Search with one job less, and solve the exact model in a thread, until one of them proves the tier."""
         ending = Cancelled(lambda: bool(stop.cancelled))
         searching = replace(options, jobs=options.jobs - 1)
         with ThreadPoolExecutor(max_workers=1) as threads:
