@@ -295,7 +295,7 @@ class _Solve:
         with phase(self.timings, "weight"):
             self._recall()
         with phase(self.timings, "starts"):
-            self._relax()
+            self._prepare_search()
 
     def _recall(self) -> None:
         """Prove what proved much earlier: maybe what is in hand is enough."""
@@ -388,18 +388,21 @@ class _Solve:
                 self._take_starts_in_between, packed, jobs=self.options.jobs
             )
         searched = self.standing.searched()
-        in_need = [part for part in searched if part.needs_start]
         # Where some are large, answers to start from were made before.
-        for part in in_need if self._more_starts is None else ():
-            part.take_starts = partial(self._take_starts_in_between, searched)
+        if self._more_starts is None:
+            for part in searched:
+                if part.needs_start:
+                    part.take_starts = partial(
+                        self._take_starts_in_between, searched
+                    )
         watch = self._report if self.progress or self.earlier else None
         sharing = TimeSharing(self.options, self.stop, watch, self.timings)
         sharing.improve(range(self.stage.levels), self.standing.components)
         # Components that knew the solve would be kept alive by each other until garbage is collected.
-        for component in packed:
-            component.take_starts = None
-        for part in searched:
-            part.take_starts = None
+        asking: Sequence[PackedComponent | SearchedComponent]
+        asking = (*packed, *searched)
+        for asker in asking:
+            asker.take_starts = None
 
     def _work_elsewhere(self, todo: Sequence[int]) -> None:
         sent = [self.standing.components[place] for place in todo]
@@ -419,7 +422,7 @@ class _Solve:
     def _seconds_for_starts(self) -> float:
         return self._starting.seconds()
 
-    def _relax(self) -> None:
+    def _prepare_search(self) -> None:
         """Bound what is searched, if some of it takes long, and let what is large start from the best that is cheap.
 
         All parts get a bound: they may have no time for it afterwards.
@@ -432,7 +435,7 @@ class _Solve:
         small = [
             component for component in components if not component.is_large
         ]
-        # Small ones need no other processes, or later.
+        # Small ones are searched in this process, beside the exact model; if they need others, these start then.
         jobs = self.options.jobs if large else 1
         backend = Backend(self.options.backend)
         relaxing = relaxation_stop(self.stop)

@@ -346,12 +346,7 @@ class _Rounds:
         self._effort = _EVERYWHERE if nodes is None else _AROUND_CHANGED
         all_parts = self._parts(nodes)
         is_undivided = nodes is None and len(all_parts) == 1
-        repeats = 1
-        if is_undivided:
-            is_limited = seconds < inf and options.steps is None
-            repeats = (
-                min(_SEARCHES_OF_ALL, jobs) if is_limited else _SEARCHES_OF_ALL
-            )
+        repeats = self._searches_of_all(seconds, jobs) if is_undivided else 1
         parts = all_parts[:part_limit]
         search_count = repeats * len(parts)
         waves = -(-search_count // max(1, jobs))
@@ -381,6 +376,13 @@ class _Rounds:
                 del present[placement.demand]
             present.update((placement.demand, placement) for placement in best)
         return len(parts), [present[demand] for demand in sorted(present)]
+
+    def _searches_of_all(self, seconds: float, jobs: int) -> int:
+        """Return how often all nodes together are searched, with so many seconds left."""
+        if seconds == inf or self._options.steps is not None:
+            # Here the answer must not depend on how many jobs there are.
+            return _SEARCHES_OF_ALL
+        return min(_SEARCHES_OF_ALL, jobs)
 
     def _weight(self, placements: Iterable[Placement]) -> int:
         """Return the weight of demands that are placed."""
