@@ -26,9 +26,10 @@ def regions_of(market: Market, region_count: int) -> Integers:
     heapify(heap)
     while len(heap) < region_count and heap[0][0] < 0:
         _, number, members = heappop(heap)
-        traits_inside = traits[members]
-        values = traits_inside[:, traits_inside.var(axis=0).argmax()]
-        upper = values > values.mean()
+        values = traits[members][:, _variances(traits, members).argmax()]
+        # Rounding must not make the mean as large as the largest value, or smaller than the smallest.
+        below_largest = np.nextafter(values.max(), -np.inf)
+        upper = values > values.mean().clip(values.min(), below_largest)
         heappush(heap, _with_spread(traits, number, members[~upper]))
         heappush(heap, _with_spread(traits, len(heap) + 1, members[upper]))
     regions = np.zeros(nodes, dtype=np.int64)
@@ -44,8 +45,17 @@ def _with_spread(
     traits: Floats, number: int, members: Integers
 ) -> tuple[float, int, Integers]:
     """Return some nodes with how much they differ, largest first in a heap; the number decides between equals."""
-    spread = float(traits[members].var(axis=0).sum() * len(members))
+    spread = float(_variances(traits, members).sum() * len(members))
     return -spread, number, members
+
+
+def _variances(traits: Floats, members: Integers) -> Floats:
+    """Return by trait how much some nodes differ; 0 for equal ones, of whose values the mean may be another by rounding."""
+    inside = traits[members]
+    variances: Floats = np.where(
+        np.ptp(inside, axis=0) > 0, inside.var(axis=0), 0.0
+    )
+    return variances
 
 
 def _traits(market: Market) -> Floats:
