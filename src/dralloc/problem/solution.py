@@ -370,6 +370,9 @@ class Solution(Brief):
         What proved the bound, where a relaxation did (optimal).
     aims
         By tier, the gap that a search from nothing has come to, where this answer went on from that (optimal).
+    most_placed
+        How many demands the optimum places at most, whatever their priority: less than the bounds of all tiers together
+        where room for one is missing to another (optimal).
     """
 
     placements: tuple[Placement, ...]
@@ -382,6 +385,7 @@ class Solution(Brief):
     bindings: tuple[tuple[ClaimKey, str], ...] = ()
     prices: tuple[LevelPrices, ...] = ()
     aims: Mapping[str, float] = field(default_factory=dict)
+    most_placed: int | None = None
 
 
 # ----------------------------------------------------------------------------

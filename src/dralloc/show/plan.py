@@ -238,6 +238,8 @@ class PlanFields(Fields):
     """Proven limit of the objective; null where nothing is proven."""
     gap: float | None
     """The gap of the first tier that is not proven; null where nothing is proven."""
+    most_placed: int | None
+    """How many demands the optimum places at most, of all priorities together; null where nothing is proven."""
     tiers: list[AnyTier]
     """The objective, the most important tier first."""
     demands: Count
@@ -477,6 +479,14 @@ class Plan(Documented):
         )
 
     @property
+    def most_placed(self) -> int | None:
+        """How many demands the optimum places at most, of all priorities together; None for first fit.
+
+        Room for one priority is missing to another, so that it may be far less than the bounds of all tiers together.
+        """
+        return self.solution.most_placed
+
+    @property
     def verdict(self) -> str:
         """The status in words."""
         if not self.demands:
@@ -489,7 +499,7 @@ class Plan(Documented):
             tier for tier in self.tiers if "@" in tier.name and not tier.proven
         ]
         bound = (
-            f"{levels[0].name} at most {levels[0].bound}"
+            f"{levels[0].name} at most {levels[0].bound}, all at most {self.most_placed}"
             if levels
             else f"bound {self.bound}"
         )

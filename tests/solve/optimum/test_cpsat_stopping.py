@@ -287,6 +287,15 @@ def test_what_its_share_was_not_enough_for_goes_on_with_the_rest() -> None:
     assert slow.runs > 1
 
 
+def test_who_waits_alone_has_all_that_is_left() -> None:
+    """To begin again takes long: so nothing is held back if nobody waits for a turn with a later tier."""
+    slow = Impatient(size=1, needed=0.6, bounds=(0, 1))
+    large = Impatient(size=100_000, needed=0.0, bounds=(0, 1))
+    TimeSharing(Options(), Stop.after(1.0)).improve([0, 1], [slow, large])
+    assert is_proven(slow, 0)
+    assert slow.runs == 2
+
+
 def test_later_tiers_wait_for_what_a_tier_still_needs() -> None:
     """What its share of the time was not enough for has another turn before anybody has one in the next tier."""
     turns: list[tuple[int, int]] = []

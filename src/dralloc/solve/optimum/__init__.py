@@ -562,4 +562,5 @@ class _Solve:
             warnings=summed_up((*self.failures, *self.standing.failures())),
             timings={**self.timings, "total": self._elapsed()},
             prices=self.standing.prices(),
+            most_placed=self.standing.most_placed(),
         )

@@ -325,21 +325,32 @@ class TimeSharing:
         """Solve tiers, most important first, until each is proven or given up, or the time is over.
 
         What its share was not enough for goes on with what the others have left of theirs: as long as there is time, no
-        proof is missing for lack of it. Half of what is left is for the tier itself, before later ones have their turn.
+        proof is missing for lack of it. Half of what is left is for the tier itself, where other components wait for
+        their turn with later ones; else all of it, as it takes long to begin again.
         """
         waiting, least_share = components, 0.0
         while waiting and not self.stop.reached():
             cut_short: list[Solvable] = []
-            for level in levels:
+            for place, level in enumerate(levels):
                 with phase(self.timings, components[0].tiers[level].name):
                     short = self._improve_level(level, waiting, least_share)
-                    half = replace(
-                        self, stop=self.stop.within(self.stop.seconds() / 2)
-                    )
-                    cut_short += half._improve_level(
-                        level, short, _LEAST_SECONDS
-                    )
+                    cut_short += self._before_later_tiers(
+                        levels[place + 1 :], components
+                    )._improve_level(level, short, _LEAST_SECONDS)
             waiting, least_share = cut_short, _LEAST_SECONDS
+
+    def _before_later_tiers(
+        self, later: Sequence[int], components: Sequence[Solvable]
+    ) -> TimeSharing:
+        """The same with half of the time, if some component waits for its turn with a later tier."""
+        if any(
+            is_next(component, level)
+            for level in later
+            for component in components
+        ):
+            half = self.stop.within(self.stop.seconds() / 2)
+            return replace(self, stop=half)
+        return self
 
     def _improve_level(
         self, level: int, components: Sequence[Solvable], least_share: float

@@ -26,6 +26,7 @@ from dralloc.solve.optimum.objective import (
     Objective,
     summed_weight,
 )
+from dralloc.solve.optimum.relax.prices import levels_of
 
 __all__ = ["Standing"]
 
@@ -44,11 +45,14 @@ class _Relaxed:
         By weight, the most placed demands, where that is below their number.
     reasons
         What was left out for it.
+    most
+        How many demands are placed at most; None if that was not asked yet.
     """
 
     prices: tuple[LevelPrices, ...] = ()
     limits: tuple[tuple[int, int], ...] = ()
     reasons: tuple[str, ...] = ()
+    most: int | None = None
 
 
 class Standing:
@@ -112,7 +116,9 @@ class Standing:
             bound = tier.total(answer.bounds[level] for answer in self.answers)
             whole.bounds[level] = max(whole.bounds[level], bound)
         whole.appraisal = self.appraisal()
-        self._relaxed = _Relaxed(self.prices(), self._limits(), self.reasons())
+        self._relaxed = _Relaxed(
+            self.prices(), self._limits(), self.reasons(), self.most_placed()
+        )
         self.components, self.answers = [whole], [whole]
         self.levels = levels
 
@@ -250,6 +256,35 @@ class Standing:
             level._replace(rows=rows[number])
             for number, level in enumerate(levels)
         )
+
+    def most_placed(self) -> int:
+        """Return how many demands the optimum places at most."""
+        most = sum(map(self._most_of, self.answers))
+        return (
+            most
+            if self._relaxed.most is None
+            else min(most, self._relaxed.most)
+        )
+
+    def _most_of(self, answer: Answered) -> int:
+        """How many demands of a part the optimum places at most."""
+        demands = [
+            self.problem.demands[demand] for demand in answer.subset.demands
+        ]
+        levels = levels_of(demand.weight for demand in demands)
+        if any(level.lowest < level.highest for level in levels):
+            # The same weight may be that of many demands, or of few.
+            return len(demands)
+        weightless = sum(not demand.weight for demand in demands)
+        if all(is_proven(answer, level) for level in range(len(self.weight))):
+            placed = [
+                self.problem.demands[placement.demand]
+                for placement in answer.placements
+            ]
+            return weightless + sum(demand.weight > 0 for demand in placed)
+        if isinstance(answer, SearchedComponent):
+            return weightless + answer.most_with_weight()
+        return len(demands)
 
     def _limits(self) -> tuple[tuple[int, int], ...]:
         """Return, by weight, the proven limit on placed demands where it is below their number."""

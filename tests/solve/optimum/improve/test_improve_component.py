@@ -28,7 +28,7 @@ from dralloc.solve.optimum.objective import (
     placed_weight,
 )
 from dralloc.solve.optimum.relax import Bound
-from dralloc.solve.optimum.search import Watch
+from dralloc.solve.optimum.search import SolverOutcome, Watch
 from dralloc.solve.optimum.stopping import Stop, Stopped
 from solve.optimum.problem_builder import (
     AlternativeSpec,
@@ -262,6 +262,45 @@ def test_a_look_that_there_is_no_time_for_leaves_the_rest_its_time(
     component = searched(fractions(), ())
     component.improve(0, Options(), Stop.after(60), None)
     assert is_proven(component, 0)
+
+
+def test_a_model_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has several turns, as others leave some of their time, begins with the search from the second one on."""
+    efforts: list[float] = []
+
+    def give_up(
+        _cp: object, _terms: object, _options: Options, stop: Stop, _: object
+    ) -> SolverOutcome:
+        efforts.append(stop.effort)
+        return SolverOutcome(None, 0)
+
+    monkeypatch.setattr("dralloc.solve.optimum.component.minimise", give_up)
+    component = searched(fractions(), ())
+    for _ in range(2):
+        component.improve(0, Options(), Stop.after(60), None)
+    assert efforts == [1.0, inf, inf]
+
+
+def test_what_an_answer_has_of_a_priority_says_what_is_left_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Three of the larger demands fit in fractions and two in fact, which the exact model has no time to prove."""
+    monkeypatch.setattr(
+        "dralloc.solve.optimum.component.minimise",
+        lambda *_: SolverOutcome(None, 0),
+    )
+    builder = ProblemBuilder(nodes=2)
+    for node in range(2):
+        builder.device(node, capacity={"memory": 10})
+    for memory, weight in [(6, 100)] * 3 + [(1, 1)] * 20:
+        claim = builder.claim(AlternativeSpec(capacity={"memory": memory}))
+        builder.pod(claim, weight=weight)
+    component = searched(builder.problem(), ())
+    component.improve(0, Options(), Stop.after(60), None)
+    assert len(component.placements) == 10
+    # Two take twelve of twenty; a third one would leave room for two.
+    assert component.limits() == {100: 3, 1: 8}
+    assert component.most_with_weight() == 10
 
 
 def test_a_few_thousand_candidates_need_a_start() -> None:

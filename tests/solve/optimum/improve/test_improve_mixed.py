@@ -134,6 +134,8 @@ def test_the_search_alone_reaches_the_optimum_nearly_always() -> None:
         if not proven:
             return
         assert is_bounded(quick.tiers, known.tiers)
+        assert quick.most_placed is not None
+        assert len(known.placements) <= quick.most_placed
         optimum = question.costs(known.placements)
         assert all(bound <= optimum for bound in relaxed)
         assert optimum <= reached[-1]

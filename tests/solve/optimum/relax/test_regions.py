@@ -21,7 +21,8 @@ def _regions(available: list[int], region_count: int) -> list[int]:
         available=np.array([available], dtype=np.int64),
         amount_limits=np.zeros((0, len(available)), dtype=np.int64),
     )
-    return regions_of(cast(Market, market), region_count).tolist()
+    regions = regions_of(cast(Market, market), region_count)
+    return list(map(int, regions))
 
 
 def test_equal_nodes_are_never_divided() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
+from operator import mul
 from random import Random
 
 import pytest
@@ -20,9 +22,14 @@ from dralloc.solve.optimum.objective import (
     placed_weight,
 )
 from dralloc.solve.optimum.relax import RelaxationLadder, ladder, relaxed_bounds
+from dralloc.solve.optimum.relax.bounds import (
+    Bound,
+    Inequality,
+    LevelRange,
+)
 from dralloc.solve.optimum.relax.demand_kinds import demand_kinds_of
 from dralloc.solve.optimum.relax.offers import node_offers_of
-from dralloc.solve.optimum.relax.prices import Market
+from dralloc.solve.optimum.relax.prices import LexicographicLevel, Market
 from dralloc.solve.optimum.stopping import Stop
 from examples import examples
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
@@ -62,12 +69,13 @@ def test_the_optimum_places_no_more_of_any_level(
 ) -> None:
     """Whatever an answer has reached: here, first fit for some of the demands."""
     tiers = (*placed_weight(problem), *after_weight(Goal.NONE))
+    ladder = RelaxationLadder(problem, tiers, Stop())
     best = solve(problem, Options(per_device=True)).placements
     kept = [demand for demand in problem.demands if random.random() < 0.7]
     start = first_fit(
         replace(problem, demands=tuple(kept), budgets=())
     ).placements
-    for bound in relaxed_bounds(problem, tiers, Stop()):
+    for bound in ladder.bounds():
         weights = [
             problem.demands[placement.demand].weight for placement in best
         ]
@@ -75,11 +83,14 @@ def test_the_optimum_places_no_more_of_any_level(
         own = [kept[placement.demand].weight for placement in start]
         reached = [sum(map(level.of, own)) for level in bound.levels]
         if reached <= optimum:
-            limits = bound.most_of_optimum(reached)
-            assert all(
-                units <= limit
-                for units, limit in zip(optimum, limits, strict=True)
-            )
+            known = random.choice([(), optimum])
+            for proven in (bound, ladder.look_closer(bound, reached, known)):
+                limits = proven.most_of_optimum(reached, known)
+                assert all(
+                    units <= limit
+                    for units, limit in zip(optimum, limits, strict=True)
+                )
+                assert sum(optimum) <= proven.most_together(reached, known)
 
 
 @THOROUGH
@@ -178,6 +189,58 @@ def test_who_is_missing_above_leaves_room_for_few_below() -> None:
     assert bound.most_of_optimum([5, 5]) == [5, 5]
     # One that counts three, at a price of one, leaves no more than three to others.
     assert bound.most_of_optimum([4, 6]) == [5, 8]
+
+
+def test_what_an_answer_has_above_says_what_is_left_below() -> None:
+    """The same ten devices: who looks closer sees that each demand takes one, and that all are ten at most."""
+    builder = ProblemBuilder()
+    for _ in range(10):
+        builder.device()
+    for weight in [1000] * 5 + [1] * 20:
+        builder.pod(builder.claim(AlternativeSpec()), weight=weight)
+    problem = builder.problem()
+    ladder = RelaxationLadder(problem, placed_weight(problem), Stop())
+    *_, bound = ladder.bounds()
+    closer = ladder.look_closer(bound, [4, 5], ())
+    assert closer.most_of_optimum([4, 5]) == [5, 6]
+    # The sum over levels is 11, but nobody has both.
+    assert closer.most_together([4, 5]) == 10
+    # That the optimum has no more than four is known otherwise: so there are six below.
+    assert closer.most_of_optimum([4, 5], [4, 20]) == [4, 6]
+
+
+def test_levels_that_are_the_best_possible_say_more_of_those_below() -> None:
+    """What the exact model has proven counts, too: the optimum has no less of the next level than the answer."""
+    inequality = Inequality([1, 1, 1], 10)
+    levels = [LexicographicLevel(unit, unit, unit, 8) for unit in (100, 10, 1)]
+    proven = [[], [], [inequality]]
+    bound = Bound((), "", levels, proven)
+    assert bound.most_of_optimum([3, 4, 1]) == [8, 8, 7]
+    assert bound.most_of_optimum([3, 4, 1], [3, 8, 8]) == [3, 8, 3]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(0, 3)),
+        min_size=1,
+        max_size=4,
+    ),
+    st.integers(0, 30),
+)
+def test_no_more_is_placed_together_than_an_inequality_allows(
+    levels: list[tuple[int, int, int]], room: int
+) -> None:
+    ranges = [LevelRange(least, least + more) for _, least, more in levels]
+    factors = [factor for factor, _, _ in levels]
+    used = sum(map(mul, factors, [level.least for level in ranges]))
+    inequality = Inequality(factors, used + room)
+    choices = product(*(range(level.least, level.most + 1) for level in ranges))
+    best = max(
+        sum(placed)
+        for placed in choices
+        if sum(map(mul, factors, placed)) <= inequality.bound
+    )
+    assert inequality.limit_together(ranges) == best
 
 
 @THOROUGH

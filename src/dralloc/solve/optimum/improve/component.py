@@ -19,6 +19,7 @@ from dralloc.solve.optimum.component import Component, is_proven
 from dralloc.solve.optimum.improve.search import NeighbourhoodSearch
 from dralloc.solve.optimum.objective import DemandSubset, Objective
 from dralloc.solve.optimum.relax import Bound, RelaxationLadder
+from dralloc.solve.optimum.relax.prices import LexicographicLevel
 from dralloc.solve.optimum.search import Watch
 from dralloc.solve.optimum.stopping import Cancelled, Stop, Stopped
 
@@ -55,6 +56,12 @@ _WORTHWHILE: Final = 0.005
 """While processors are needed for the search, rungs are climbed that are likely to bring so much, as a part of all
 demands."""
 
+_LOOKING_CLOSER: Final = 0.15
+"""The part of the time that closer bounds of lower priorities may take."""
+
+_ENDING_SECONDS: Final = 0.1
+"""Seconds that a search takes to end."""
+
 _RELAXING_AT_LAST: Final = 0.6
 """The part of the time that is left when nothing helps the search any more; the bound may still become better."""
 
@@ -83,7 +90,7 @@ def climbing_on(
         for component in components:
             proven.extend(
                 (component, bound)
-                for bound in component.more_bounds(until, _WORTHWHILE)
+                for bound in component.all_bounds(until, _WORTHWHILE)
             )
 
     with ThreadPoolExecutor(max_workers=1) as threads:
@@ -171,14 +178,9 @@ class SearchedComponent(Component):
         """Return how many demands the optimum places at most, by weight, of weights that are a level alone."""
         if not self._relaxed:
             return {}
-        weights = [
-            self.subset.problem.demands[placement.demand].weight
-            for placement in self.placements
-        ]
-        reached = [
-            sum(map(level.of, weights)) for level in self._relaxed.levels
-        ]
-        level_limits = self._relaxed.most_of_optimum(reached)
+        level_limits = self._relaxed.most_of_optimum(
+            *self._known_of(self._relaxed.levels)
+        )
         return {
             level.unit: units
             for level, units in zip(
@@ -186,6 +188,43 @@ class SearchedComponent(Component):
             )
             if level.lowest == level.highest
         }
+
+    def most_with_weight(self) -> int:
+        """Return how many demands with a weight the optimum places at most, if each level has one weight."""
+        if not self._relaxed:
+            return len(self.subset.demands)
+        return self._relaxed.most_together(
+            *self._known_of(self._relaxed.levels)
+        )
+
+    def _known_of(
+        self, levels: Sequence[LexicographicLevel]
+    ) -> tuple[list[int], list[int]]:
+        """Return what the answer has of each level, and what the bounds of the tiers leave for it, in units.
+
+        The most that is possible of a tier says of each of its levels how much of it there can be where those before
+        have all that they can have.
+        """
+        problem = self.subset.problem
+        weights = [
+            problem.demands[placement.demand].weight
+            for placement in self.placements
+        ]
+        reached = [sum(map(level.of, weights)) for level in levels]
+        possible = {
+            tier.weights: self.subset.weight(tier.weights) - bound
+            for tier, bound in zip(self.tiers, self.bounds, strict=True)
+            if tier.weights
+        }
+        best = []
+        for level in levels:
+            units = level.total
+            for tier, most in possible.items():
+                if tier.of(level.lowest) and tier.of(level.highest):
+                    units, rest = divmod(most, level.unit // tier.unit)
+                    possible[tier] = rest
+            best.append(min(level.total, units))
+        return reached, best
 
     def improve(
         self, level: int, options: Options, stop: Stop, watch: Watch | None
@@ -204,7 +243,7 @@ class SearchedComponent(Component):
             and stop.seconds() < inf
         )
         with suppress(Stopped):
-            if not self.is_large:
+            if not (self.is_large or self._was_looked_at(level)):
                 effort = _GLANCE if has_company else _FIRST_EFFORT
                 first = stop.within(_FIRST_PART * stop.seconds())
                 # There is time for the rest even if there is too little for this.
@@ -212,21 +251,36 @@ class SearchedComponent(Component):
                     self._improve(level, options, first.limited(effort), watch)
             if not is_proven(self, level):
                 self.climb(relaxation_stop(stop))
-            if not is_proven(self, level):
+            until = self._before_looking_closer(stop)
+            with suppress(Stopped):
+                if is_proven(self, level):
+                    return
                 if has_company:
-                    self._search_and_prove(level, options, stop, watch)
+                    self._search_and_prove(level, options, until, watch)
                 else:
-                    self._look_for_starts(stop, options.jobs)
-                    self._search([level], options, stop, watch)
-            if not is_proven(self, level):
-                self.climb(stop.within(_RELAXING_AT_LAST * stop.seconds()))
-            if not is_proven(self, level) and options.steps is None:
-                if not self.subset.sites:
-                    self.subset = replace(
-                        self.subset,
-                        sites=self._find_sites(self.subset.demands, stop),
-                    )
-                self._improve(level, options, stop, watch)
+                    self._look_for_starts(until, options.jobs)
+                    self._search([level], options, until, watch)
+                self._prove_at_last(level, options, until, watch)
+            if until is not stop and self._relaxed and not stop.reached():
+                self.take_over(self._closer_bound(self._relaxed, stop))
+
+    def _prove_at_last(
+        self, level: int, options: Options, stop: Stop, watch: Watch | None
+    ) -> None:
+        """Go on with bounds, and with the exact model, when the search helps no more."""
+        if not is_proven(self, level):
+            self.climb(stop.within(_RELAXING_AT_LAST * stop.seconds()))
+        if not is_proven(self, level) and options.steps is None:
+            if not self.subset.sites:
+                self.subset = replace(
+                    self.subset,
+                    sites=self._find_sites(self.subset.demands, stop),
+                )
+            self._improve(level, options, stop, watch)
+
+    def _was_looked_at(self, level: int) -> bool:
+        """Whether the exact model has been solved for the tier: with a little more time it gets no further."""
+        return self._model is not None and self._fixed == level
 
     def _search_and_prove(
         self, level: int, options: Options, stop: Stop, watch: Watch | None
@@ -311,9 +365,45 @@ class SearchedComponent(Component):
             self._ladder.allow(stop)
             yield from self._ladder.bounds(least_gain)
 
+    def all_bounds(self, stop: Stop, least_gain: float) -> Iterator[Bound]:
+        """Climb on as `more_bounds`, and look closer before and after that, if it does not take long."""
+        bound = self._relaxed
+        if bound is not None and self._can_look_closer(stop):
+            yield (bound := self._closer_bound(bound, stop))
+        has_climbed = False
+        for bound in self.more_bounds(stop, least_gain):
+            has_climbed = True
+            yield bound
+        if bound is not None and has_climbed and self._can_look_closer(stop):
+            yield self._closer_bound(bound, stop)
+
+    def _closer_bound(self, bound: Bound, stop: Stop) -> Bound:
+        """The same with what the answer in hand says of levels that may have more than it."""
+        if self._ladder is None:
+            return bound
+        self._ladder.allow(stop)
+        return self._ladder.look_closer(bound, *self._known_of(bound.levels))
+
+    def _can_look_closer(self, stop: Stop) -> bool:
+        """Whether it may prove anything to look closer, and takes a small part of the time that is left."""
+        if self._ladder is None:
+            return False
+        reached, _ = self._known_of(self._ladder.levels)
+        # Where all levels before the last have all that they can have, the relaxation has said all.
+        may_help = reached[:-1] != self._ladder.limits[:-1]
+        seconds = self._ladder.seconds_to_look_closer + _ENDING_SECONDS
+        return may_help and seconds <= _LOOKING_CLOSER * stop.seconds()
+
+    def _before_looking_closer(self, stop: Stop) -> Stop:
+        """Return when a search has to end for that; without a limit, or if it is not worth it, the same stop."""
+        if self._ladder is None or not self._can_look_closer(stop):
+            return stop
+        seconds = self._ladder.seconds_to_look_closer + _ENDING_SECONDS
+        return stop.within(stop.seconds() - seconds)
+
     def take_over(self, bound: Bound) -> None:
-        """Count a bound, if it is better than what is known."""
-        if self._relaxed is None or bound.costs > self._relaxed.costs:
+        """Count a bound, if it is no worse than what is known."""
+        if self._relaxed is None or bound.costs >= self._relaxed.costs:
             self._relaxed = bound
             self.relax(bound.costs)
 

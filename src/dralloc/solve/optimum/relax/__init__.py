@@ -20,8 +20,8 @@ possible of those above, so that the bounds of the levels together are those of 
 
 from __future__ import annotations
 
+from dralloc.solve.optimum.relax.bounds import Bound
 from dralloc.solve.optimum.relax.ladder import (
-    Bound,
     RelaxationLadder,
     relaxed_bounds,
 )

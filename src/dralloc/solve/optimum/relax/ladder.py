@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cached_property
 from math import floor, inf, isfinite, log2
 from operator import mul
+from time import perf_counter
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -26,10 +27,10 @@ from dralloc.problem.solution import (
     LevelPrices,
 )
 from dralloc.solve.optimum.objective import Objective
+from dralloc.solve.optimum.relax.bounds import Bound, Inequality, LevelRange
 from dralloc.solve.optimum.relax.demand_kinds import Integers
 from dralloc.solve.optimum.relax.guide import Floats, Guide, KnownLimit
 from dralloc.solve.optimum.relax.prices import (
-    LexicographicLevel,
     Market,
     costs_of,
     levels_of,
@@ -39,7 +40,7 @@ from dralloc.solve.optimum.relax.regions import regions_of
 from dralloc.solve.optimum.solvers import linear
 from dralloc.solve.optimum.stopping import Stop, Stopped
 
-__all__ = ["Bound", "RelaxationLadder", "relaxed_bounds"]
+__all__ = ["RelaxationLadder", "relaxed_bounds"]
 
 N = TypeVar("N", int, float)
 
@@ -53,6 +54,9 @@ _EXCHANGE: Final = 3.0
 _FEW_REGIONS: Final = 20
 """About so many demands of a level find room where one of the level above does not stand. Prices for that take a linear
 program of their own, which is solved where it takes no time."""
+
+_NEXT_TO_NOTHING: Final = 2.0**-20
+"""What a demand counts whose level is not bounded, but has its part in the linear program."""
 
 _HIGHEST: Final = _RATIO**3
 _LARGEST: Final = 2**52
@@ -119,69 +123,6 @@ class _Guess(NamedTuple):
     rows: Floats
 
 
-class _Proven(NamedTuple):
-    """``sum(factor * units) <= bound`` for what is placed of a level and of those before it."""
-
-    factors: Sequence[int]
-    bound: int
-
-    def limit(self, before: Sequence[int]) -> int:
-        """Return what is placed of the level at most, with so much of those before it."""
-        used = sum(
-            factor * units
-            for factor, units in zip(self.factors, before, strict=False)
-        )
-        return max(0, (self.bound - used) // self.factors[-1])
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """A bound of what any answer costs, by tier.
-
-    Parameters
-    ----------
-    costs
-        As `Objective.cost` counts them. They hold one after the other: no answer costs less in the first tier, none
-        that costs as much there costs less in the second, and so on.
-    why
-        What was left out to prove it.
-    levels
-        The levels of the weight.
-    proven
-        What was proven of each level.
-    prices
-        The guesses that proved it. Which of those for a level is the best depends on what is placed of those above.
-    """
-
-    costs: tuple[int, ...]
-    why: str
-    levels: Sequence[LexicographicLevel] = ()
-    proven: Sequence[Sequence[_Proven]] = ()
-    prices: Sequence[LevelPrices] = ()
-
-    def most_of_optimum(self, reached: Sequence[int]) -> list[int]:
-        """Return what the optimum places of each level at most, in units, given what some answer does.
-
-        The optimum places no less of the first level than any answer; and no less of the next, if the answer has as
-        much of the first as there can be. Of those behind the first level where more may be possible it may place
-        anything. The more is placed of levels above, the less room there is for a level.
-        """
-        limits: list[int] = []
-        surely: list[int] = []
-        is_best_so_far = True
-        for level, inequalities, units in zip(
-            self.levels, self.proven, reached, strict=True
-        ):
-            proven_limits = [
-                inequality.limit(surely) for inequality in inequalities
-            ]
-            limit = min([level.total, *proven_limits])
-            limits.append(limit)
-            surely.append(min(units, limit) if is_best_so_far else 0)
-            is_best_so_far = is_best_so_far and units >= limit
-        return limits
-
-
 class RelaxationLadder:
     """Proves bounds, rung by rung, and knows then what demands pay.
 
@@ -206,10 +147,16 @@ class RelaxationLadder:
         self._gains: list[float] = []
         self.levels = levels_of(demand.weight for demand in problem.demands)
         self.limits = [level.total for level in self.levels]
-        self.proven: list[list[_Proven]] = [[] for _ in self.levels]
+        self.proven: list[list[Inequality]] = [[] for _ in self.levels]
         # By level, the guess behind each of the inequalities.
         self._guesses: list[list[_Guess]] = [[] for _ in self.levels]
         self._prices: Integers | None = None
+        # What was proven by looking closer, by level and of all together.
+        self._closer: list[list[Inequality]] = [[] for _ in self.levels]
+        self._together: list[Inequality] = []
+        # The last linear program that there was time for, and how long it took to solve it for a level.
+        self._guide: Guide | None = None
+        self._program_seconds = inf
 
     @cached_property
     def market(self) -> Market:
@@ -306,12 +253,13 @@ class RelaxationLadder:
             costs,
             why,
             self.levels,
-            list(map(tuple, self.proven)),
+            self._all_proven(),
             [
                 self._named(guess)
                 for guesses in self._guesses
                 for guess in guesses[-_MOST_GUESSES:]
             ],
+            tuple(self._together),
         )
 
     def _named(self, guess: _Guess) -> LevelPrices:
@@ -368,8 +316,12 @@ class RelaxationLadder:
             regions = regions_of(self.market, rung.regions)
             guide = Guide(self.market, regions, rung.lots)
         for number in range(len(self.levels)):
+            before = perf_counter()
             guess = self._guess(number, guide, _RATIO)
             if guess is not None:
+                if guide is not None:
+                    self._guide = guide
+                    self._program_seconds = perf_counter() - before
                 for exchange in self._exchanges(
                     number, guide, rung.regions, guess
                 ):
@@ -419,9 +371,101 @@ class RelaxationLadder:
             [*np.maximum(0.0, above).tolist(), 1.0], shadow_prices.rows
         )
 
+    # What follows from an answer in hand.
+
+    @property
+    def seconds_to_look_closer(self) -> float:
+        """About how long it takes to look closer; infinite if there was no time for a linear program yet."""
+        return self._program_seconds * len(self.levels)
+
+    def look_closer(
+        self, bound: Bound, reached: Sequence[int], best: Sequence[int]
+    ) -> Bound:
+        """Prove more of levels behind the first, given how much some answer has of those before them.
+
+        On a rung of the ladder, a level is bounded as if those before it had all that is possible. Here they have what
+        the optimum surely has, as far as the answer says: the linear program says what one more of them takes, and
+        prices that prove this hold for all answers, as always.
+
+        Parameters
+        ----------
+        bound
+            What is proven so far.
+        reached, best
+            As `Bound.ranges` takes them.
+
+        Returns
+        -------
+        The same bound with what else is known then, as far as there was time.
+        """
+        with suppress(Stopped):
+            for number in range(1, len(self.levels)):
+                ranges = bound.ranges(reached, best)
+                if ranges[number].most > reached[number]:
+                    factors = [*[_NEXT_TO_NOTHING] * number, 1.0]
+                    self._closer[number] += self._proof_between(
+                        factors, ranges[:number]
+                    )
+                    bound = replace(bound, proven=self._all_proven())
+            ranges = bound.ranges(reached, best)
+            self._together += self._proof_between([1.0] * len(ranges), ranges)
+        return replace(bound, together=tuple(self._together))
+
+    def _all_proven(self) -> list[tuple[Inequality, ...]]:
+        """By level, what was proven on the ladder and by looking closer."""
+        return [
+            (*proven, *closer)
+            for proven, closer in zip(self.proven, self._closer, strict=True)
+        ]
+
+    def _proof_between(
+        self, factors: Sequence[float], ranges: Sequence[LevelRange]
+    ) -> Iterator[Inequality]:
+        """Prove a bound on the weighted sum of levels, with prices for so much of each; nothing if there is no time.
+
+        What it costs to have the least that there surely is of a level, one more of the level counts in addition; what
+        it is worth to have no more than the most, it counts less.
+        """
+        if self._guide is None:
+            return
+        counts = self._counts(len(factors) - 1)
+        most = [
+            KnownLimit(kind_counts, level.most)
+            for kind_counts, level in zip(counts, ranges, strict=False)
+        ]
+        least = [
+            KnownLimit([-count for count in kind_counts], -level.least)
+            for kind_counts, level in zip(counts, ranges, strict=False)
+        ]
+        shadow_prices = self._guide.solve(
+            _weighted(factors, counts), [*most, *least], self.stop
+        )
+        if shadow_prices is None:
+            return
+        worth_of_most, cost_of_least = np.split(shadow_prices.caps, 2)
+        sums = np.array(factors)
+        sums[: len(ranges)] += cost_of_least - worth_of_most
+        whole = np.maximum(0.0, sums).tolist()
+        yield self._inequality(_Guess(whole, shadow_prices.rows))[0]
+
+    # Proofs.
+
     def _prove(self, number: int, guess: _Guess) -> None:
-        """Enter what prices prove of a level and those before it; it holds for whatever else is placed, too."""
-        factors, counts = guess.factors, self._counts(number)
+        """Enter what prices prove of a level and those before it, and keep them."""
+        inequality, prices = self._inequality(guess)
+        if guess.rows.any() and number == len(self.levels) - 1:
+            self._prices = prices
+        self.proven[number].append(inequality)
+        self._guesses[number].append(guess)
+        # What is less in one level may leave room for more below.
+        for place, level in enumerate(self.levels):
+            before = self.limits[:place]
+            limits = [proven.limit(before) for proven in self.proven[place]]
+            self.limits[place] = min([level.total, *limits])
+
+    def _inequality(self, guess: _Guess) -> tuple[Inequality, Integers]:
+        """Return what prices prove of the levels that they are for, whatever is placed; and the prices as integers."""
+        factors, counts = guess.factors, self._counts(len(guess.factors) - 1)
         # What a level counts in floats is a guess; as whole numbers, the bound holds for exactly these.
         largest = sum(
             factor * max(level_counts, default=0)
@@ -432,15 +476,7 @@ class RelaxationLadder:
         whole_factors = [round(factor * scale) for factor in factors]
         prices = self.market.affordable(guess.rows * scale)
         bound = self.market.bound(prices, _weighted(whole_factors, counts))
-        if guess.rows.any() and number == len(self.levels) - 1:
-            self._prices = prices
-        self.proven[number].append(_Proven(whole_factors, bound))
-        self._guesses[number].append(guess)
-        # What is less in one level may leave room for more below.
-        for place, level in enumerate(self.levels):
-            before = self.limits[:place]
-            limits = [proven.limit(before) for proven in self.proven[place]]
-            self.limits[place] = min([level.total, *limits])
+        return Inequality(whole_factors, bound), prices
 
 
 def _power_of_two(largest: float) -> float:

@@ -50,7 +50,7 @@ def _with_spread(
 
 
 def _variances(traits: Floats, members: Integers) -> Floats:
-    """Return by trait how much some nodes differ; 0 for equal ones, of whose values the mean may be another by rounding."""
+    """Return by trait how much some nodes differ; 0 for equal ones, whose mean may be another value by rounding."""
     inside = traits[members]
     variances: Floats = np.where(
         np.ptp(inside, axis=0) > 0, inside.var(axis=0), 0.0
