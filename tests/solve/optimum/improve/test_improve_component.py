@@ -281,26 +281,51 @@ def test_a_model_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert efforts == [1.0, inf, inf]
 
 
-def test_what_an_answer_has_of_a_priority_says_what_is_left_for_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Three of the larger demands fit in fractions and two in fact, which the exact model has no time to prove."""
-    monkeypatch.setattr(
-        "dralloc.solve.optimum.component.minimise",
-        lambda *_: SolverOutcome(None, 0),
-    )
+def two_priorities() -> Problem:
+    """Two nodes have room for three demands of the higher priority in fractions, and for two in fact."""
     builder = ProblemBuilder(nodes=2)
     for node in range(2):
         builder.device(node, capacity={"memory": 10})
     for memory, weight in [(6, 100)] * 3 + [(1, 1)] * 20:
         claim = builder.claim(AlternativeSpec(capacity={"memory": memory}))
         builder.pod(claim, weight=weight)
-    component = searched(builder.problem(), ())
+    return builder.problem()
+
+
+def test_what_an_answer_has_of_a_priority_says_what_is_left_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The exact model has no time to prove that there are no more of the higher one."""
+    monkeypatch.setattr(
+        "dralloc.solve.optimum.component.minimise",
+        lambda *_: SolverOutcome(None, 0),
+    )
+    component = searched(two_priorities(), ())
     component.improve(0, Options(), Stop.after(60), None)
     assert len(component.placements) == 10
     # Two take twelve of twenty; a third one would leave room for two.
     assert component.limits() == {100: 3, 1: 8}
     assert component.most_with_weight() == 10
+
+
+def test_time_that_is_kept_for_bounds_is_used_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where the time was not enough, it has to be over: else nobody goes on when others leave some of theirs."""
+    stops: list[Stop] = []
+
+    def wait(*arguments: Any) -> tuple[int, None]:
+        stops.append(stop := arguments[3])
+        while stop.effort == inf and not stop.reached():
+            time.sleep(0.01)
+        return 0, None
+
+    monkeypatch.setattr(SearchedComponent, "_decide", wait)
+    component = searched(two_priorities(), ())
+    stop = Stop.after(3)
+    component.improve(0, Options(), stop, None)
+    assert len({each.end for each in stops}) == 3
+    assert stop.reached()
 
 
 def test_a_few_thousand_candidates_need_a_start() -> None:

@@ -263,6 +263,9 @@ class SearchedComponent(Component):
                 self._prove_at_last(level, options, until, watch)
             if until is not stop and self._relaxed and not stop.reached():
                 self.take_over(self._closer_bound(self._relaxed, stop))
+                if until.reached():
+                    # Whoever shares out the time is to see that it was not enough.
+                    self._prove_at_last(level, options, stop, watch)
 
     def _prove_at_last(
         self, level: int, options: Options, stop: Stop, watch: Watch | None
