@@ -282,9 +282,20 @@ class Standing:
                 for placement in answer.placements
             ]
             return weightless + sum(demand.weight > 0 for demand in placed)
+        if len(levels) == 1:
+            return weightless + self._most_weight(answer) // levels[0].unit
         if isinstance(answer, SearchedComponent):
             return weightless + answer.most_with_weight()
         return len(demands)
+
+    def _most_weight(self, answer: Answered) -> int:
+        """The weight that the optimum places of a part at most."""
+        return sum(
+            tier.weights.unit
+            * (answer.subset.weight(tier.weights) - answer.bounds[number])
+            for number, tier in enumerate(self.weight)
+            if tier.weights
+        )
 
     def _limits(self) -> tuple[tuple[int, int], ...]:
         """Return, by weight, the proven limit on placed demands where it is below their number."""

@@ -233,7 +233,8 @@ class SearchedComponent(Component):
 
         Relax, improve, prove: a bound that leaves couplings out, better answers by small changes and by neighbourhoods,
         and the exact model for what is still apart; the last two side by side, where that is a matter of the clock
-        anyway. Before all of it a look at the exact model, which decides what is easy.
+        anyway. Before all of it a look at the exact model, which decides what is easy; at last a closer look at bounds,
+        now that there is a good answer.
         """
         # Who of two is first to prove something depends on the machine; without a limit, or with steps, nothing may.
         has_company = (
@@ -251,10 +252,10 @@ class SearchedComponent(Component):
                     self._improve(level, options, first.limited(effort), watch)
             if not is_proven(self, level):
                 self.climb(relaxation_stop(stop))
+            if is_proven(self, level):
+                return
             until = self._before_looking_closer(stop)
             with suppress(Stopped):
-                if is_proven(self, level):
-                    return
                 if has_company:
                     self._search_and_prove(level, options, until, watch)
                 else:
