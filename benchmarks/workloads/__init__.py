@@ -17,6 +17,7 @@ from benchmarks.workloads import (
     scheduler_perf,
     shapes,
     sharing,
+    varied,
 )
 
 __all__ = [
@@ -34,4 +35,5 @@ __all__ = [
     "scheduler_perf",
     "shapes",
     "sharing",
+    "varied",
 ]
