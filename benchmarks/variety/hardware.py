@@ -30,7 +30,7 @@ _PARENT: Final = f"{DRIVER}/parent"
 
 
 class Equipment(NamedTuple):
-    """The devices of a node, the counter sets that they draw on, and which of them whole pods may hold already."""
+    """The devices of a node, the counter sets that they draw on, and the names of those that running pods may hold."""
 
     devices: list[Json]
     counter_sets: Sequence[Json] = ()

@@ -112,9 +112,9 @@ class Arrivals:
         yield from waiting
 
     def _arrivals(
-        self, kind: str, number: int, spec: Json, shapes: int
+        self, kind: str, number: int, spec: Json, shape_count: int
     ) -> Iterator[Json]:
-        """A pod, a gang, or pods that share a claim."""
+        """A pod, a gang, or pods that share a claim; the claim is that of a template by its number."""
         habits, random = self.habits, self.random
         wishes, labels = self._wishes()
         group, members = "", 1
@@ -131,7 +131,7 @@ class Arrivals:
             return
         templates = [f"{kind}-{number}"]
         if random.random() < habits.ask_twice:
-            templates.append(f"{kind}-{random.randrange(shapes)}")
+            templates.append(f"{kind}-{random.randrange(shape_count)}")
         if random.random() < habits.use_fabric:
             templates.append("fabric")
         if random.random() < habits.watch:

@@ -177,14 +177,19 @@ def test_rungs_that_are_not_likely_to_bring_much_are_left_for_later() -> None:
     assert ladder.is_at_the_top
 
 
-def test_who_is_missing_above_leaves_room_for_few_below() -> None:
-    """Ten devices, of which five demands that are worth more take one each; an answer that lacks one of them."""
+def ten_devices() -> Problem:
+    """Ten devices, of which five demands that are worth more, and twenty others, would take one each."""
     builder = ProblemBuilder()
     for _ in range(10):
         builder.device()
     for weight in [1000] * 5 + [1] * 20:
         builder.pod(builder.claim(AlternativeSpec()), weight=weight)
-    problem = builder.problem()
+    return builder.problem()
+
+
+def test_who_is_missing_above_leaves_room_for_few_below() -> None:
+    """An answer that lacks one of the five."""
+    problem = ten_devices()
     *_, bound = relaxed_bounds(problem, placed_weight(problem), Stop())
     assert bound.most_of_optimum([5, 5]) == [5, 5]
     # One that counts three, at a price of one, leaves no more than three to others.
@@ -192,13 +197,8 @@ def test_who_is_missing_above_leaves_room_for_few_below() -> None:
 
 
 def test_what_an_answer_has_above_says_what_is_left_below() -> None:
-    """The same ten devices: who looks closer sees that each demand takes one, and that all are ten at most."""
-    builder = ProblemBuilder()
-    for _ in range(10):
-        builder.device()
-    for weight in [1000] * 5 + [1] * 20:
-        builder.pod(builder.claim(AlternativeSpec()), weight=weight)
-    problem = builder.problem()
+    """Who looks closer sees that each demand takes one device, and that all are ten at most."""
+    problem = ten_devices()
     ladder = RelaxationLadder(problem, placed_weight(problem), Stop())
     *_, bound = ladder.bounds()
     closer = ladder.look_closer(bound, [4, 5], ())

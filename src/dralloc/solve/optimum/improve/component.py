@@ -90,7 +90,7 @@ def climbing_on(
         for component in components:
             proven.extend(
                 (component, bound)
-                for bound in component.all_bounds(until, _WORTHWHILE)
+                for bound in component.bounds_meanwhile(until, _WORTHWHILE)
             )
 
     with ThreadPoolExecutor(max_workers=1) as threads:
@@ -369,8 +369,13 @@ class SearchedComponent(Component):
             self._ladder.allow(stop)
             yield from self._ladder.bounds(least_gain)
 
-    def all_bounds(self, stop: Stop, least_gain: float) -> Iterator[Bound]:
-        """Climb on as `more_bounds`, and look closer before and after that, if it does not take long."""
+    def bounds_meanwhile(
+        self, stop: Stop, least_gain: float
+    ) -> Iterator[Bound]:
+        """Climb on as `more_bounds`, and look closer before and after that, if it does not take long.
+
+        Answers may be found in the meantime: what they say is looked at as it is then.
+        """
         bound = self._relaxed
         if bound is not None and self._can_look_closer(stop):
             yield (bound := self._closer_bound(bound, stop))

@@ -50,7 +50,10 @@ class _Lot(NamedTuple):
 
 
 class KnownLimit(NamedTuple):
-    """A limit on what is placed, where each demand counts by its kind."""
+    """A limit on what is placed, where each demand counts by its kind.
+
+    With counts and a limit below 0, it is what is placed at least.
+    """
 
     counts: Sequence[int]
     limit: int
