@@ -20,6 +20,7 @@ from dralloc.objects.choices import (
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Line
+from dralloc.problem.solution import Status, Tier
 from dralloc.solve.optimum import Options
 from dralloc.solve.policies import POLICIES
 from wire import (
@@ -188,6 +189,45 @@ def test_words_for_types_are_those_of_the_choices() -> None:
         == {*Mode, *POLICIES}
     )
     assert get_args(GoalName) == tuple(Goal)
+
+
+@pytest.mark.parametrize(
+    ("tiers", "words"),
+    [
+        ([Tier("weight", 4, 5)], "bound 5, gap 25.0%"),
+        (
+            [Tier("pods@9", 4, 4), Tier("pods@0", 2, 3)],
+            "pods@0 at most 3, all at most 6, gap 50.0%",
+        ),
+        (
+            [Tier("devices@9", 4, 5), Tier("devices@0", 2, 3)],
+            "devices@9 at most 5, gap 25.0%",
+        ),
+        (
+            [Tier("weight", 4, 4), Tier("alternatives", 8, 6, -1)],
+            "alternatives at least 6, gap 25.0%",
+        ),
+        (
+            [Tier("fairness-memory", 4 * 10**9, 3 * 10**9, -1)],
+            "fairness-memory at least 3, gap 25.0%",
+        ),
+    ],
+)
+def test_the_headline_gives_bound_and_gap_of_the_same_tier(
+    tiers: list[Tier], words: str
+) -> None:
+    # The first tier that is not proven, which may be another one than what is placed.
+    plan = dralloc.allocate(one_gpu())
+    solution = replace(
+        plan.solution,
+        status=Status.FEASIBLE,
+        tiers=tuple(tiers),
+        most_placed=6,
+    )
+
+    headline = replace(plan, solution=solution).headline
+
+    assert headline.endswith(f"not proven: {words}")
 
 
 def test_what_is_not_placed_says_where_to_ask_why() -> None:

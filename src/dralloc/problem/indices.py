@@ -79,6 +79,7 @@ def numbered(entries: Numbered[IndexT, T]) -> Iterable[tuple[IndexT, T]]:
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+N = TypeVar("N", int, float)
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
@@ -89,9 +90,9 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     return groups
 
 
-def summed(amounts: Iterable[tuple[K, int]]) -> dict[K, int]:
+def summed(amounts: Iterable[tuple[K, N]]) -> dict[K, N]:
     """The sum of the amounts of each key, keys as they appear."""
-    sums: dict[K, int] = {}
+    sums: dict[K, N] = {}
     for key, amount in amounts:
         sums[key] = sums.get(key, 0) + amount
     return sums

@@ -38,7 +38,13 @@ from dralloc.objects.answer import (
     Word,
 )
 from dralloc.objects.api import AllocationResult, ResourceClaim
-from dralloc.objects.choices import Choices, ChoiceWords, Mode, spelled_out
+from dralloc.objects.choices import (
+    Choices,
+    ChoiceWords,
+    Mode,
+    ObjectiveWord,
+    spelled_out,
+)
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import Finding
 from dralloc.objects.names import ClaimKey, DeviceID
@@ -50,6 +56,7 @@ from dralloc.objects.report import (
     counts_amounts,
     folded,
     percent,
+    tier_text,
     timing_line,
 )
 from dralloc.objects.save import write_text
@@ -473,10 +480,15 @@ class Plan(Documented):
     @property
     def gap(self) -> float | None:
         """The gap of the first tier that is not proven, 0 if all are proven; None for first fit."""
-        return next(
-            (tier.gap for tier in self.tiers if not tier.proven),
-            0.0 if self.tiers else None,
-        )
+        if not self.tiers:
+            return None
+        unproven = self._first_unproven
+        return 0.0 if unproven is None else unproven.gap
+
+    @property
+    def _first_unproven(self) -> Tier | None:
+        """The most important tier that is not proven; None if there is none."""
+        return next((tier for tier in self.tiers if not tier.proven), None)
 
     @property
     def most_placed(self) -> int | None:
@@ -495,15 +507,19 @@ class Plan(Documented):
             return "nothing proven"
         if self.status is Status.OPTIMAL:
             return f"proven optimal{self._reach}"
-        levels = [
-            tier for tier in self.tiers if "@" in tier.name and not tier.proven
-        ]
-        bound = (
-            f"{levels[0].name} at most {levels[0].bound}, all at most {self.most_placed}"
-            if levels
-            else f"bound {self.bound}"
-        )
-        return f"not proven: {bound}, gap {percent(self.gap)}{self._reach}"
+        return f"not proven: {self._bound_in_words}, gap {percent(self.gap)}{self._reach}"
+
+    @property
+    def _bound_in_words(self) -> str:
+        """The bound of the first tier that is not proven, by its name, as the gap is that tier's."""
+        tier = self._first_unproven
+        if tier is None or tier.name == "weight":
+            return f"bound {self.bound}"
+        side = "most" if tier.sense > 0 else "least"
+        words = f"{tier.name} at {side} {tier_text(tier.name, tier.bound)}"
+        if tier.name.startswith(f"{ObjectiveWord.PODS}@"):
+            words += f", all at most {self.most_placed}"
+        return words
 
     @property
     def status_text(self) -> str:

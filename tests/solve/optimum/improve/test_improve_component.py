@@ -282,11 +282,11 @@ def test_a_model_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def two_priorities() -> Problem:
-    """Two nodes have room for three demands of the higher priority in fractions, and for two in fact."""
+    """Two nodes have room for five demands of the higher priority in fractions, and for four in fact."""
     builder = ProblemBuilder(nodes=2)
     for node in range(2):
         builder.device(node, capacity={"memory": 10})
-    for memory, weight in [(6, 100)] * 3 + [(1, 1)] * 20:
+    for memory, weight in [(4, 100)] * 5 + [(1, 1)] * 20:
         claim = builder.claim(AlternativeSpec(capacity={"memory": memory}))
         builder.pod(claim, weight=weight)
     return builder.problem()
@@ -302,10 +302,10 @@ def test_what_an_answer_has_of_a_priority_says_what_is_left_for_others(
     )
     component = searched(two_priorities(), ())
     component.improve(0, Options(), Stop.after(60), None)
-    assert len(component.placements) == 10
-    # Two take twelve of twenty; a third one would leave room for two.
-    assert component.limits() == {100: 3, 1: 8}
-    assert component.most_with_weight() == 10
+    assert len(component.placements) == 8
+    # Four take sixteen of twenty; a fifth one would leave no room.
+    assert component.limits() == {100: 5, 1: 4}
+    assert component.most_with_weight() == 8
 
 
 def test_time_that_is_kept_for_bounds_is_used_up(

@@ -27,6 +27,38 @@ def test_partitions_share_counters() -> None:
     assert least_missed(builder) == 1
 
 
+def test_who_needs_more_than_half_of_a_device_has_it_alone() -> None:
+    builder = ProblemBuilder()
+    for _ in range(3):
+        builder.device(capacity={"memory": 10})
+    for memory in (6, 6, 6, 6, 10):
+        amounts = {"memory": memory}
+        builder.pod(builder.claim(AlternativeSpec(capacity=amounts)))
+    # In fractions, five halves of them would share the three devices.
+    assert least_missed(builder) == 2
+
+
+def test_halves_of_a_counter_are_counted_too() -> None:
+    builder = ProblemBuilder()
+    slices = builder.counter(total=7)
+    for _ in range(2):
+        builder.device(consumes={slices: 4})
+        builder.pod(builder.claim(AlternativeSpec()))
+    assert least_missed(builder) == 1
+
+
+def test_who_uses_a_claim_with_others_takes_a_part_of_it() -> None:
+    builder = ProblemBuilder()
+    builder.device()
+    builder.device()
+    shared = [builder.claim(AlternativeSpec()) for _ in range(3)]
+    for claim in shared:
+        builder.pod(claim)
+        builder.pod(claim)
+    # Two claims, and so four of the pods, get a device.
+    assert least_missed(builder) == 2
+
+
 def test_devices_with_a_common_value_are_counted_value_by_value() -> None:
     builder = ProblemBuilder()
     for root in (1, 1, 1, 2):
@@ -133,17 +165,18 @@ def test_a_ladder_that_there_was_no_time_for_is_climbed_on() -> None:
 def test_who_lacks_demands_of_a_level_has_no_room_for_many_of_the_next() -> (
     None
 ):
-    """Five large demands find room in fractions, and three in fact: these leave room for six small ones."""
+    """Seven large demands find room in fractions, and six in fact: these leave room for three small ones."""
     builder = ProblemBuilder(nodes=3)
     for node in range(3):
         builder.device(node, capacity={"memory": 10})
-    for _ in range(5):
+    for _ in range(7):
         builder.pod(
-            builder.claim(AlternativeSpec(capacity={"memory": 6})), weight=1000
+            builder.claim(AlternativeSpec(capacity={"memory": 4})), weight=1000
         )
     for _ in range(20):
         builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 2})))
     *_, bound = relaxed_bounds(
         builder.problem(), placed_weight(builder.problem()), Stop()
     )
-    assert bound.most_of_optimum([3, 6]) == [5, 6]
+    # One small demand more than there is room for: what one large demand takes is two of them, and counts as three.
+    assert bound.most_of_optimum([6, 3]) == [7, 4]

@@ -2,12 +2,14 @@
 
 What stays are rows that every answer keeps (`dralloc.solve.optimum.relax.offers`): devices that one claim has for
 itself are as many as there are, counters and capacities are drawn on up to what is left, and so are CPU, memory and
-places of each node. Who goes to a node finds there, for each request of its claims, one alternative with enough devices
-(`dralloc.solve.optimum.relax.demand_kinds`); where all devices of some requests need a common value, devices that
-carry one. Gangs are placed as far as their quorum says or not at all, in one domain if they need one; a gang or a
-domain that has no room for that, if it was alone, is left out. Everything else is left out of the problem: rules
-between pods, constraints over several claims, distinct values, shared claims, admin access, allocation mode ``All``,
-compatibility groups, budgets, groups of gangs, and that demands are placed as a whole.
+places of each node; of those who need more than half of a counter or a capacity, one gets it
+(`dralloc.solve.optimum.relax.halves`). Who goes to a node finds there, for each request of its claims, one alternative
+with enough devices (`dralloc.solve.optimum.relax.demand_kinds`); where all devices of some requests need a common
+value, devices that carry one; of a claim that several demands use, each of them needs a part. Gangs are placed as far
+as their quorum says or not at all, in one domain if they need one; a gang or a domain that has no room for that, if it
+was alone, is left out. Everything else is left out of the problem: rules between pods, that users of a claim share a
+node, constraints over several claims, distinct values, admin access, allocation mode ``All``, compatibility groups,
+budgets, groups of gangs, and that demands are placed as a whole.
 
 A bound takes two steps. A linear program guesses a price for each row (`dralloc.solve.optimum.relax.guide`): in
 floats, over regions of nodes that are about alike, with demands in lots that are about equal, as large as there is

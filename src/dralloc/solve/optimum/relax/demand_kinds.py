@@ -1,8 +1,9 @@
 """What demands ask of a node, in the few words that a relaxation understands.
 
 A demand needs amounts of its node, and for each of its requests one of some options: so many of an item, which is a
-device of a type, or a bundle of devices that carry a common value. What is not understood is asked for by nobody. So
-whatever a demand asks for here, it takes in every answer to the problem.
+device of a type, or a bundle of devices that carry a common value. What is not understood is asked for by nobody. Of a
+claim that several demands use, each of them needs its part. So whatever some demands ask for here, they take no less in
+every answer to the problem.
 
 First the rows, which say what is limited; then what demands ask for; then amounts, which are CPU, memory and whatever
 else nodes have beside devices.
@@ -97,8 +98,18 @@ Item = tuple[ItemPart, ...]
 Option = tuple[tuple[int, int], ...]
 """Items (indices) with how many are needed, all together; nothing, if it is not understood."""
 
-Choice = tuple[Option, ...]
-"""Of which one is needed."""
+
+class Choice(NamedTuple):
+    """Options of which one is needed, by so many demands together at most: by each of them for its part."""
+
+    options: tuple[Option, ...]
+    sharers: int = 1
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether there is no choice, and nobody to share with."""
+        return len(self.options) == self.sharers == 1
+
 
 Shape = tuple[Choice, ...]
 """Of which every one is needed."""
@@ -212,24 +223,33 @@ class _DemandReader:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.demand_kinds = DemandKinds()
-        times_listed = Tally(
-            claim.key for demand in problem.demands for claim in demand.claims
+        # Who has a defect is never placed, and shares nothing.
+        self._sharers = Tally(
+            claim.key
+            for demand in problem.demands
+            if not demand.is_defective
+            for claim in demand.claims
         )
-        self._shared = {key for key, times in times_listed.items() if times > 1}
         self._choices: dict[Hashable, tuple[Choice, ...]] = {}
         self._shapes: dict[Hashable, int] = {}
         self._domains: dict[int, int] = {}
         self._node_sets: dict[int, int] = {}
 
     def shape(self, demand: Demand) -> int:
-        """Return what it asks for beside amounts. A claim that others list too may be granted with one of them."""
-        claims = [
-            claim
-            for claim in demand.claims
-            if not claim.is_synthetic and claim.key not in self._shared
-        ]
+        """Return what it asks for beside amounts.
+
+        A claim is granted once for all who use it, to whom it is a part each: whoever of them are placed, their parts
+        are no more than the whole. They are all where the same devices are within reach.
+        """
+        claims = [claim for claim in demand.claims if not claim.is_synthetic]
         keys = tuple(
-            [claim_key(self.problem.eligibility, claim) for claim in claims]
+            [
+                (
+                    claim_key(self.problem.eligibility, claim),
+                    self._sharers[claim.key],
+                )
+                for claim in claims
+            ]
         )
         if keys not in self._shapes:
             choices = [
@@ -270,6 +290,7 @@ class _DemandReader:
 
     def _of_claim(self, claim: Claim) -> Iterator[Choice]:
         """A choice for each request, or for several that have to agree."""
+        sharers = self._sharers[claim.key]
         waiting = {request.name: request for request in claim.requests}
         for constraint in claim.constraints:
             together = [
@@ -279,12 +300,13 @@ class _DemandReader:
             ]
             specs = [request.alternatives[0] for request in together]
             if _is_bundle(constraint, specs):
-                yield (((self._item(specs, constraint), 1),),)
+                bundle = ((self._item(specs, constraint), 1),)
+                yield Choice((bundle,), sharers)
                 for request in together:
                     del waiting[request.name]
         for request in waiting.values():
             options = map(self._option, request.alternatives)
-            yield tuple(dict.fromkeys(options))
+            yield Choice(tuple(dict.fromkeys(options)), sharers)
 
     def _item(
         self, specs: Sequence[Alternative], constraint: Constraint
@@ -345,11 +367,14 @@ def _is_bundle(constraint: Constraint, specs: Sequence[Alternative]) -> bool:
 def _merged(choices: Sequence[Choice]) -> Shape:
     """The same with all that leaves no choice as one."""
     fixed = summed(
-        pair for choice in choices if len(choice) == 1 for pair in choice[0]
+        pair
+        for choice in choices
+        if choice.is_fixed
+        for pair in choice.options[0]
     )
-    open_choices = [choice for choice in choices if len(choice) > 1]
+    open_choices = [choice for choice in choices if not choice.is_fixed]
     if fixed:
-        return ((tuple(sorted(fixed.items())),), *open_choices)
+        return Choice((tuple(sorted(fixed.items())),)), *open_choices
     return tuple(open_choices)
 
 

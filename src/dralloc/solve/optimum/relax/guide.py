@@ -296,7 +296,7 @@ class _Program:
             for needs in _picks(shape):
                 if all((region, item) in guide.items for item in needs):
                     items = [
-                        (self._item(region, item), float(number))
+                        (self._item(region, item), number)
                         for item, number in needs.items()
                     ]
                     variable = self._variable([*amounts, *items, *limiting])
@@ -373,7 +373,14 @@ def _is_solved(
     return bool(solver.has_solution())
 
 
-def _picks(shape: Shape) -> list[dict[int, int]]:
+def _picks(shape: Shape) -> list[dict[int, float]]:
     """Return what is needed of which item, for each way to pick an option of every choice."""
-    picks = islice(product(*shape), _MOST_PICKS)
+    parts = [
+        [
+            [(item, number / choice.sharers) for item, number in option]
+            for option in choice.options
+        ]
+        for choice in shape
+    ]
+    picks = islice(product(*parts), _MOST_PICKS)
     return [summed(chain.from_iterable(options)) for options in picks]

@@ -26,6 +26,7 @@ from dralloc.solve.optimum.relax.demand_kinds import (
     Shape,
     demand_kinds_of,
 )
+from dralloc.solve.optimum.relax.halves import with_halves
 from dralloc.solve.optimum.relax.offers import NodeOffers, node_offers_of
 from dralloc.solve.optimum.rows import WeightTier
 from dralloc.solve.optimum.stopping import Stop
@@ -314,8 +315,11 @@ class Market:
         room = np.full(max(1, self.offers.nodes), _LARGEST, dtype=np.int64)
         for choice in shape:
             # At most so often: by each alternative as if the others took nothing.
-            rooms = [self._room_of(option) for option in choice]
-            room = np.minimum(room, np.sum(rooms, axis=0))
+            rooms = [self._room_of(option) for option in choice.options]
+            grants = np.minimum(
+                np.sum(rooms, axis=0), _LARGEST // choice.sharers
+            )
+            room = np.minimum(room, grants * choice.sharers)
         return room
 
     def _room_of(self, option: Option) -> Integers:
@@ -508,14 +512,15 @@ class Market:
         total = np.zeros(costs.shape[1], dtype=np.int64)
         for choice in shape:
             cheapest = np.full(costs.shape[1], _FAR, dtype=np.int64)
-            for option in choice:
+            for option in choice.options:
                 cost = np.zeros(costs.shape[1], dtype=np.int64)
                 for item, number in option:
                     price = np.minimum(costs[item], _FAR // number) * number
                     price[self.available[item] < number] = _FAR
                     cost = np.minimum(_FAR, cost + price)
                 cheapest = np.minimum(cheapest, cost)
-            total = np.minimum(_FAR, total + cheapest)
+            part = np.where(cheapest < _FAR, cheapest // choice.sharers, _FAR)
+            total = np.minimum(_FAR, total + part)
         return total
 
     def _values(
@@ -576,7 +581,7 @@ class Market:
 def market_of(problem: Problem, stop: Stop) -> Market:
     """Read what demands need and what nodes offer; raises `Stopped` if there is no time to find out."""
     demand_kinds = demand_kinds_of(problem, stop)
-    offers = node_offers_of(problem, demand_kinds, stop)
+    offers = with_halves(node_offers_of(problem, demand_kinds, stop))
     return Market(problem, demand_kinds, offers, stop)
 
 
