@@ -14,6 +14,12 @@ from hypothesis import strategies as st
 from any_problem import weighted
 from dralloc.objects.choices import Goal, Options
 from dralloc.problem import Problem, indices
+from dralloc.problem.inter_pod import (
+    AntiAffinity,
+    InterPodRule,
+    Role,
+    Spread,
+)
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.objective import (
@@ -140,6 +146,48 @@ def test_prices_prove_no_less_than_none(problem: Problem) -> None:
         assert again is not None
         assert alone is not None
         assert alone.costs <= again.costs
+
+
+@st.composite
+def under_one_rule(draw: st.DrawFn) -> Problem:
+    """Draw pods that differ in what they are to one rule, and ask for a device each of a few nodes."""
+    node_count = draw(st.integers(1, 4))
+    builder = ProblemBuilder(nodes=node_count)
+    for node in range(node_count):
+        for _ in range(draw(st.integers(0, 3))):
+            builder.device(node)
+    for _ in range(draw(st.integers(1, 7))):
+        builder.pod(builder.claim(AlternativeSpec()))
+    problem = builder.problem()
+    names = [node.name for node in problem.nodes]
+    zones = draw(st.dictionaries(st.sampled_from(names), st.sampled_from("ab")))
+    some = st.frozensets(st.sampled_from("ab"), max_size=1)
+    counted = draw(st.dictionaries(st.sampled_from("ab"), st.integers(1, 2)))
+    rule: InterPodRule = draw(
+        st.one_of(
+            st.builds(AntiAffinity, st.just(zones), some, some),
+            st.builds(
+                Spread,
+                st.just(zones),
+                st.just(counted),
+                st.integers(1, 2),
+                st.integers(1, 3),
+            ),
+        )
+    )
+    parts = st.sampled_from([(True, True), (True, False), (False, True)])
+    roles = st.sampled_from(draw(st.lists(parts, min_size=1, max_size=3)))
+    demands = [
+        replace(demand, roles=(Role(rule, *draw(roles)),))
+        for demand in problem.demands
+    ]
+    return replace(problem, demands=tuple(demands))
+
+
+@THOROUGH
+@given(under_one_rule())
+def test_no_more_come_to_a_domain_than_is_true(problem: Problem) -> None:
+    assert all(costs <= best_costs(problem) for costs in bounds(problem))
 
 
 def test_devices_are_counted() -> None:

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from dralloc.objects.choices import Goal
 from dralloc.problem import Constraint, ConstraintKind, DemandIndex
+from dralloc.problem.inter_pod import (
+    AntiAffinity,
+    InterPodRule,
+    Role,
+    Spread,
+)
 from dralloc.solve.optimum.objective import after_weight, placed_weight
 from dralloc.solve.optimum.relax import RelaxationLadder, relaxed_bounds
 from dralloc.solve.optimum.relax.prices import LexicographicLevel, levels_of
@@ -57,6 +67,50 @@ def test_who_uses_a_claim_with_others_takes_a_part_of_it() -> None:
         builder.pod(claim)
     # Two claims, and so four of the pods, get a device.
     assert least_missed(builder) == 2
+
+
+def least_missed_with(rule: InterPodRule, pods: int) -> int:
+    """Of so many pods that carry a rule and count for it, on three nodes with four devices each."""
+    builder = ProblemBuilder(nodes=3)
+    for node in range(3):
+        for _ in range(4):
+            builder.device(node)
+    for _ in range(pods):
+        builder.pod(builder.claim(AlternativeSpec()))
+    problem = builder.problem()
+    role = Role(rule, carries=True, counts=True)
+    demands = [replace(demand, roles=(role,)) for demand in problem.demands]
+    problem = replace(problem, demands=tuple(demands))
+    *_, bound = relaxed_bounds(problem, placed_weight(problem), Stop())
+    return bound.costs[0]
+
+
+ZONES = {"node-0": "a", "node-1": "a", "node-2": "b"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "missed"),
+    [
+        (AntiAffinity({node: node for node in ZONES}), 3),
+        (AntiAffinity(ZONES), 4),
+        # Whom the term means is in one of the zones already, and who carries it in another one.
+        (AntiAffinity(ZONES, counted=frozenset("b")), 5),
+        (AntiAffinity(ZONES, carried=frozenset("b")), 5),
+        # On a node without a zone there may be as many as fit.
+        (AntiAffinity({"node-0": "a", "node-1": "a"}), 1),
+        # Of fifteen pods the zone with the fewest has seven at most: so nobody comes to that with nine.
+        (Spread(ZONES, {"a": 9}, 1), 2),
+        # With fewer zones than asked for, the fewest are none.
+        (Spread(ZONES, {}, 2, min_domains=3), 2),
+        # Spread has to be over something.
+        (Spread({"node-0": "a"}, {}, 9), 2),
+        (Spread({}, {}, 9), 6),
+    ],
+)
+def test_a_domain_holds_as_many_as_rules_between_pods_say(
+    rule: InterPodRule, missed: int
+) -> None:
+    assert least_missed_with(rule, 6) == missed
 
 
 def test_devices_with_a_common_value_are_counted_value_by_value() -> None:

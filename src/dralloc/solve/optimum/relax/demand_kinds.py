@@ -39,6 +39,10 @@ from dralloc.problem.inter_pod import Domains, OneDomain
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.supply import NODE_DRIVER
 from dralloc.solve.optimum.classes.demand_classes import Listed
+from dralloc.solve.optimum.relax.domain_limits import (
+    DomainLimit,
+    domain_limits_of,
+)
 from dralloc.solve.optimum.stopping import Stop
 
 __all__ = [
@@ -129,6 +133,8 @@ class DemandKind:
         The nodes that they may go to: an index.
     domains
         The domains of nodes, in one of which all of the gang's demands have to be: an index; 0 if there are none.
+    domain_limits
+        How many of them a domain holds at most: indices.
     members
         The demands.
     claims
@@ -139,6 +145,7 @@ class DemandKind:
     weight: int
     nodes: int
     domains: int
+    domain_limits: tuple[int, ...]
     members: list[DemandIndex] = field(default_factory=list)
     claims: list[AlternativeIndex | None] = field(default_factory=list)
 
@@ -157,6 +164,8 @@ class DemandKinds:
         The nodes that demands may go to; first all of them.
     domains
         The domains of nodes that gangs choose among; first those of gangs that do not.
+    domain_limits
+        What rules between pods say about how many demands a domain holds.
     kinds
         What there is to place. Demands with a defect are in none.
     gangs
@@ -170,6 +179,7 @@ class DemandKinds:
         default_factory=lambda: Listed([None])
     )
     domains: Listed[Domains] = field(default_factory=lambda: Listed([{}]))
+    domain_limits: Sequence[DomainLimit] = ()
     kinds: list[DemandKind] = field(default_factory=list)
     gangs: Mapping[str, Sequence[DemandIndex]] = field(default_factory=dict)
 
@@ -193,13 +203,19 @@ def demand_kinds_of(problem: Problem, stop: Stop) -> DemandKinds:
         for demand in problem.demands
         if demand.is_defective and demand.quorum is None
     }
+    limits = domain_limits_of(problem)
     kinds: dict[Hashable, DemandKind] = {}
     gangs: dict[str, list[DemandIndex]] = defaultdict(list)
     for number, demand in stop.hundreds(numbered(problem.demands)):
         if demand.is_defective or (demand.gang and demand.gang in hopeless):
             continue
-        shape, domains = reader.shape(demand), reader.domains(demand)
-        key = shape, demand.weight, reader.nodes(demand), domains
+        key = (
+            reader.shape(demand),
+            demand.weight,
+            reader.nodes(demand),
+            reader.domains(demand),
+            tuple(limits.of_demand.get(number, ())),
+        )
         if key not in kinds:
             kinds[key] = DemandKind(*key)
         kinds[key].members.append(number)
@@ -208,6 +224,7 @@ def demand_kinds_of(problem: Problem, stop: Stop) -> DemandKinds:
             gangs[demand.gang].append(number)
     demand_kinds = reader.demand_kinds
     demand_kinds.kinds = list(kinds.values())
+    demand_kinds.domain_limits = limits.limits
     demand_kinds.gangs = gangs
     return demand_kinds
 

@@ -293,14 +293,35 @@ class _Program:
                 for row, amount in zip(amount_rows, lot.amounts, strict=True)
                 if amount and row < len(guide.row_of)
             ]
+            limited = self._domain_limits(lot.kind, roomy_nodes, region)
             for needs in _picks(shape):
                 if all((region, item) in guide.items for item in needs):
                     items = [
                         (self._item(region, item), number)
                         for item, number in needs.items()
                     ]
-                    variable = self._variable([*amounts, *items, *limiting])
+                    variable = self._variable(
+                        [*amounts, *items, *limited, *limiting]
+                    )
                     self.objective[variable] = weight
+
+    def _domain_limits(
+        self, kind: int, nodes: Integers, region: int
+    ) -> list[tuple[int, float]]:
+        """What a kind draws on of the limits of domains, on those of these nodes that are in a region.
+
+        Where a region reaches into several domains of a limit it is left out.
+        """
+        guide = self.guide
+        draws: list[tuple[int, float]] = []
+        for limit in guide.market.demand_kinds.kinds[kind].domain_limits:
+            inside = nodes[guide.regions[nodes] == region]
+            rows = np.unique(guide.market.domain_limit_rows[limit, inside])
+            limited = rows[rows < len(guide.row_of)]
+            drawn_on = np.unique(guide.row_of[limited])
+            if len(limited) == len(rows) and len(drawn_on) == 1:
+                draws.append((int(drawn_on[0]), 1.0))
+        return draws
 
     def _item(self, region: int, item: int) -> int:
         """The row of what makes an item in a region, and of what needs it."""

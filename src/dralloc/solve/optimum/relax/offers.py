@@ -40,6 +40,7 @@ from dralloc.solve.optimum.relax.demand_kinds import (
     ResourceRow,
     amounts_of,
 )
+from dralloc.solve.optimum.relax.limit_rows import LimitRows, limit_rows_of
 from dralloc.solve.optimum.stopping import Stop
 
 __all__ = [
@@ -100,6 +101,8 @@ class NodeOffers:
         By node and item: the combinations that make one.
     amounts
         What nodes have beside devices.
+    domain_limits
+        By limit: its rows.
     """
 
     nodes: int
@@ -107,6 +110,7 @@ class NodeOffers:
     supplies: list[TypeSupply]
     items: dict[tuple[int, int], tuple[Combination, ...]]
     amounts: Amounts
+    domain_limits: list[LimitRows]
 
 
 def node_offers_of(
@@ -202,12 +206,16 @@ class _OfferReader:
         amounts = amounts_of(
             self.problem, self.demand_kinds, self.ledger, self.rows
         )
+        domain_limits = limit_rows_of(
+            self.problem, self.demand_kinds.domain_limits, self.rows
+        )
         return NodeOffers(
             len(self.problem.nodes),
             self.rows,
             self.supplies,
             self.items,
             amounts,
+            domain_limits,
         )
 
     def _node(self, node: NodeIndex) -> None:

@@ -159,6 +159,14 @@ class _Gang(NamedTuple):
     domains: tuple[int, ...] | None
 
 
+class _Tariff(NamedTuple):
+    """What demands pay, by node: for each shape, for each amount, and for each limit of domains."""
+
+    shapes: Sequence[Integers]
+    amounts: Integers
+    domain_limits: Integers
+
+
 class Market:
     """All rows, and who draws how much on which of them, as arrays.
 
@@ -186,6 +194,7 @@ class Market:
         self._gather_ways()
         self._gather_combinations()
         self._gather_amounts()
+        self._gather_domain_limits()
         # By item and node, how often it can be had. Arrays without columns have no minimum.
         table = len(demand_kinds.items), max(1, offers.nodes)
         self.available = np.zeros(table, dtype=np.int64)
@@ -298,6 +307,19 @@ class Market:
             self._amounts_of(kind, scaled) for kind in self.demand_kinds.kinds
         ]
 
+    def _gather_domain_limits(self) -> None:
+        """By limit and node: the row that is drawn on, and whether nobody may go there."""
+        limits, nodes = self.offers.domain_limits, max(1, self.offers.nodes)
+        nothing = len(self.offers.rows)
+        self.domain_limit_rows = np.full(
+            (len(limits), nodes), nothing, dtype=np.int64
+        )
+        self.is_closed = np.zeros((len(limits), nodes), dtype=bool)
+        for place, limit in enumerate(limits):
+            for node, row in limit.rows.items():
+                self.domain_limit_rows[place, node] = row
+            self.is_closed[place, list(limit.closed)] = True
+
     def _amounts_of(
         self, kind: DemandKind, takes: Sequence[Mapping[int, int]]
     ) -> Integers:
@@ -329,14 +351,16 @@ class Market:
         return room
 
     def _nodes(self, kind: DemandKind) -> Integers:
-        """The nodes where demands of a kind find what they ask for beside amounts."""
+        """The nodes where demands of a kind may be, and find what they ask for beside amounts."""
         allowed = self.demand_kinds.node_sets[kind.nodes]
         nodes = np.arange(self.offers.nodes)
         if allowed is not None:
             nodes = np.array(allowed, dtype=np.int64)
         if kind.domains:
             nodes = nodes[self.domain_of[kind.domains][nodes] >= 0]
-        roomy: Integers = nodes[self.room[kind.shape][nodes] > 0]
+        is_closed = self.is_closed[list(kind.domain_limits)].any(axis=0)
+        is_roomy = self.room[kind.shape] > 0
+        roomy: Integers = nodes[(is_roomy & ~is_closed)[nodes]]
         return roomy
 
     # Gangs.
@@ -446,13 +470,10 @@ class Market:
             By kind, what placing a demand is worth, in the unit of prices.
         """
         total: int = sum((prices * self.limits).tolist())
-        costs = self._shape_costs(prices)
-        amount_prices = prices[self.amount_rows]
+        tariff = self._tariff(prices)
         values: list[Integers] = []
         for number, kind in enumerate(self.stop.each(self.demand_kinds.kinds)):
-            by_node = self._values(
-                number, weights[number], costs, amount_prices
-            )
+            by_node = self._values(number, weights[number], tariff)
             best = by_node.max(axis=1, initial=-_FAR)
             if kind.domains:
                 best = self._by_domain(number, by_node)
@@ -466,11 +487,10 @@ class Market:
 
     def least_paid(self, prices: Integers) -> list[int | None]:
         """By demand, what it pays on the node where it pays the least; None for one that fits on no node."""
-        costs = self._shape_costs(prices)
-        amount_prices = prices[self.amount_rows]
+        tariff = self._tariff(prices)
         paid: list[int | None] = [None] * len(self.problem.demands)
         for number, kind in enumerate(self.stop.each(self.demand_kinds.kinds)):
-            by_node = self._values(number, _FAR // 2, costs, amount_prices)
+            by_node = self._values(number, _FAR // 2, tariff)
             best = by_node.max(axis=1, initial=-_FAR)
             for member, value in zip(kind.members, best.tolist(), strict=True):
                 if value >= 0:
@@ -489,6 +509,13 @@ class Market:
             if row.node is not None:
                 values[row.node] += value
         return values
+
+    def _tariff(self, prices: Integers) -> _Tariff:
+        return _Tariff(
+            self._shape_costs(prices),
+            prices[self.amount_rows],
+            prices[self.domain_limit_rows],
+        )
 
     def _shape_costs(self, prices: Integers) -> list[Integers]:
         """By shape and node, what the cheapest way costs."""
@@ -523,13 +550,7 @@ class Market:
             total = np.minimum(_FAR, total + part)
         return total
 
-    def _values(
-        self,
-        number: int,
-        weight: int,
-        costs: Sequence[Integers],
-        amount_prices: Integers,
-    ) -> Integers:
+    def _values(self, number: int, weight: int, tariff: _Tariff) -> Integers:
         """By member of a kind and node: the weight less what is paid there, far below 0 where there is no room.
 
         Who is worth nothing need not be placed, and so pays nothing.
@@ -539,12 +560,13 @@ class Market:
         table = len(amounts), len(nodes)
         if not weight:
             return np.zeros(table, dtype=np.int64)
-        values = np.broadcast_to(
-            weight - costs[kind.shape][nodes], table
-        ).copy()
+        costs = tariff.shapes[kind.shape][nodes]
+        for limit in kind.domain_limits:
+            costs = costs + tariff.domain_limits[limit, nodes]
+        values = np.broadcast_to(weight - costs, table).copy()
         for name in range(amounts.shape[1]):
             by_member = amounts[:, name, np.newaxis]
-            values -= by_member * amount_prices[name, nodes]
+            values -= by_member * tariff.amounts[name, nodes]
             values[by_member > self.amount_limits[name, nodes]] = -_FAR
         return values
 
