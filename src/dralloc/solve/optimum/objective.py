@@ -20,6 +20,7 @@ from collections.abc import (
 from dataclasses import dataclass, field
 from functools import partial
 from math import gcd
+from typing import Final
 
 from dralloc.objects.choices import Goal
 from dralloc.objects.errors import ModelError
@@ -56,6 +57,7 @@ from dralloc.solve.optimum.search import most_of
 from dralloc.solve.optimum.solvers import cp_model
 
 __all__ = [
+    "ALTERNATIVES",
     "DemandSubset",
     "Objective",
     "add_caps",
@@ -415,8 +417,11 @@ def unit_terms(model: Model) -> list[Term]:
     return [(literal, 1) for literal in touched.values()]
 
 
+ALTERNATIVES: Final = "alternatives"
+"""The name of the tier of the ranks of picked alternatives (KEP-4816)."""
+
 _ALTERNATIVES = Objective(
-    "alternatives",
+    ALTERNATIVES,
     _rank,
     _rank_terms,
     _least_rank,

@@ -400,3 +400,33 @@ def test_an_error_of_the_exact_model_beside_the_search_is_not_lost(
     with pytest.raises(ModelError):
         component.improve(0, Options(jobs=2), Stop.after(60), None)
     assert noted.jobs == [1]
+
+
+@pytest.mark.parametrize(("weights", "ranks"), [((1, 1, 1), 2), ((3, 2, 2), 0)])
+def test_ranks_are_bounded_where_it_is_known_how_much_of_each_weight_is_placed(
+    monkeypatch: pytest.MonkeyPatch, weights: Sequence[int], ranks: int
+) -> None:
+    """All three are placed, and one by its first alternative. Weights in one level could make up for each other."""
+    monkeypatch.setattr(
+        "dralloc.solve.optimum.component.minimise",
+        lambda *_: SolverOutcome(None, 0),
+    )
+    builder = ProblemBuilder()
+    first, *others = [builder.device() for _ in range(3)]
+    for weight in weights:
+        alternatives = [
+            AlternativeSpec(only=[first]),
+            AlternativeSpec(only=others),
+        ]
+        builder.pod(builder.claim(alternatives), weight=weight)
+    component = searched(builder.problem(), ())
+    component = SearchedComponent(
+        component.subset,
+        (*component.tiers, *after_weight(Goal.NONE)),
+        (),
+        no_sites,
+    )
+    component.improve(0, Options(), Stop.after(60), None)
+    assert is_proven(component, 0)
+    component.improve(1, Options(), Stop.after(60), None)
+    assert component.bounds[1] == ranks

@@ -23,6 +23,7 @@ from dralloc.problem.inter_pod import (
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.objective import (
+    ALTERNATIVES,
     DemandSubset,
     after_weight,
     placed_weight,
@@ -97,6 +98,24 @@ def test_the_optimum_places_no_more_of_any_level(
                     for units, limit in zip(optimum, limits, strict=True)
                 )
                 assert sum(optimum) <= proven.most_together(reached, known)
+
+
+@THOROUGH
+@given(weighted())
+def test_ranks_of_alternatives_are_no_less_than_is_true(
+    problem: Problem,
+) -> None:
+    tiers = (*placed_weight(problem), *after_weight(Goal.NONE))
+    ladder = RelaxationLadder(problem, tiers, Stop())
+    list(ladder.bounds())
+    best = solve(problem, Options(per_device=True))
+    weights = [
+        problem.demands[placement.demand].weight
+        for placement in best.placements
+    ]
+    placed = [sum(map(level.of, weights)) for level in ladder.levels]
+    ranks = next(tier for tier in best.tiers if tier.name == ALTERNATIVES)
+    assert ladder.least_ranks(placed) <= ranks.value
 
 
 @THOROUGH

@@ -148,6 +148,28 @@ def test_alternatives_go_where_there_is_room() -> None:
     assert least_missed(builder) == 1
 
 
+def test_who_finds_no_room_by_its_first_alternative_has_a_rank() -> None:
+    builder = ProblemBuilder()
+    large = builder.device()
+    small = [builder.device() for _ in range(3)]
+    for _ in range(3):
+        alternatives = [
+            AlternativeSpec(only=[large]),
+            AlternativeSpec(only=small),
+        ]
+        builder.pod(builder.claim(alternatives))
+    problem = builder.problem()
+    ladder = RelaxationLadder(problem, placed_weight(problem), Stop())
+    assert ladder.least_ranks([3]) == 0
+    list(ladder.bounds())
+    assert [ladder.least_ranks([placed]) for placed in (0, 1, 2, 3)] == [
+        0,
+        0,
+        1,
+        2,
+    ]
+
+
 def test_members_of_a_gang_that_complement_each_other_share_a_node() -> None:
     """Alone, each of them has room for one there: together they take all of both."""
     builder = ProblemBuilder()

@@ -31,7 +31,11 @@ from dralloc.problem.solution import Placement
 from dralloc.problem.supply import Capacity
 from dralloc.solve.optimum.classes.count_model import Counted, CountModel
 from dralloc.solve.optimum.classes.demand_classes import DemandClass
-from dralloc.solve.optimum.objective import DemandSubset, Objective
+from dralloc.solve.optimum.objective import (
+    ALTERNATIVES,
+    DemandSubset,
+    Objective,
+)
 from dralloc.solve.optimum.rows import Term, fix_cost
 from dralloc.solve.optimum.search import Watch, minimise
 from dralloc.solve.optimum.stopping import Stop
@@ -266,7 +270,7 @@ class BestOfClasses:
         self._names: Names | None = None
         self.placements = tuple(placements)
         names = [tier.name for tier in tiers]
-        self._ranks = names.index("alternatives")
+        self._ranks = names.index(ALTERNATIVES)
         self._raise_bound(0, 0)
 
     @property

@@ -17,7 +17,11 @@ from dralloc.problem.solution import Appraisal, LevelPrices, Placement
 from dralloc.solve.optimum.candidates import CandidateSite
 from dralloc.solve.optimum.component import Component, is_proven
 from dralloc.solve.optimum.improve.search import NeighbourhoodSearch
-from dralloc.solve.optimum.objective import DemandSubset, Objective
+from dralloc.solve.optimum.objective import (
+    ALTERNATIVES,
+    DemandSubset,
+    Objective,
+)
 from dralloc.solve.optimum.relax import Bound, RelaxationLadder
 from dralloc.solve.optimum.relax.prices import LexicographicLevel
 from dralloc.solve.optimum.search import Watch
@@ -252,6 +256,7 @@ class SearchedComponent(Component):
                     self._improve(level, options, first.limited(effort), watch)
             if not is_proven(self, level):
                 self.climb(relaxation_stop(stop))
+                self._bound_ranks(level, stop)
             if is_proven(self, level):
                 return
             until = self._before_looking_closer(stop)
@@ -267,6 +272,17 @@ class SearchedComponent(Component):
                 if until.reached():
                     # Whoever shares out the time is to see that it was not enough.
                     self._prove_at_last(level, options, stop, watch)
+
+    def _bound_ranks(self, level: int, stop: Stop) -> None:
+        """Bound the ranks of alternatives, now that it is proven how much of each weight is placed."""
+        if self.tiers[level].name != ALTERNATIVES or self._ladder is None:
+            return
+        levels = self._ladder.levels
+        # Where a level has several weights, as much of it can be other demands, and those below may be other ones, too.
+        if all(weights.lowest == weights.highest for weights in levels):
+            self._ladder.allow(stop)
+            placed, _ = self._known_of(levels)
+            self._learn(level, self._ladder.least_ranks(placed), None)
 
     def _prove_at_last(
         self, level: int, options: Options, stop: Stop, watch: Watch | None

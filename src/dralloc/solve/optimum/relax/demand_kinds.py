@@ -104,9 +104,13 @@ Option = tuple[tuple[int, int], ...]
 
 
 class Choice(NamedTuple):
-    """Options of which one is needed, by so many demands together at most: by each of them for its part."""
+    """Options of which one is needed, by so many demands together at most: by each of them for its part.
+
+    ``ranks``: by option, the least rank of the alternatives that are one (KEP-4816).
+    """
 
     options: tuple[Option, ...]
+    ranks: tuple[int, ...] = (0,)
     sharers: int = 1
 
     @property
@@ -318,12 +322,14 @@ class _DemandReader:
             specs = [request.alternatives[0] for request in together]
             if _is_bundle(constraint, specs):
                 bundle = ((self._item(specs, constraint), 1),)
-                yield Choice((bundle,), sharers)
+                yield Choice((bundle,), sharers=sharers)
                 for request in together:
                     del waiting[request.name]
         for request in waiting.values():
-            options = map(self._option, request.alternatives)
-            yield Choice(tuple(dict.fromkeys(options)), sharers)
+            ranks: dict[Option, int] = {}
+            for spec in request.alternatives:
+                ranks.setdefault(self._option(spec), spec.rank)
+            yield Choice(tuple(ranks), tuple(ranks.values()), sharers)
 
     def _item(
         self, specs: Sequence[Alternative], constraint: Constraint

@@ -8,7 +8,7 @@ the program stays small, and its prices come close to the best ones. What they p
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import chain, islice, product
 from threading import Thread
 from typing import Final, NamedTuple
@@ -161,7 +161,11 @@ class Guide:
         ]
 
     def solve(
-        self, worth: Sequence[float], caps: Sequence[KnownLimit], stop: Stop
+        self,
+        worth: Sequence[float],
+        caps: Sequence[KnownLimit],
+        stop: Stop,
+        rank_cost: float = 0.0,
     ) -> ShadowPrices | None:
         """Solve the linear program; None if there was no time.
 
@@ -171,8 +175,10 @@ class Guide:
             By kind, what placing a demand is worth.
         caps
             What is known of all that is placed.
+        rank_cost
+            What it costs if an alternative has a rank more.
         """
-        program = _Program(self, worth, caps)
+        program = _Program(self, worth, caps, rank_cost=rank_cost)
         duals = program.solve(stop)
         if duals is None:
             return None
@@ -213,6 +219,8 @@ class _Program:
     ----------
     costs
         By region, what it costs to have it once; without any, all are there once for nothing.
+    rank_cost
+        As `Guide.solve` takes it.
     """
 
     def __init__(
@@ -221,8 +229,10 @@ class _Program:
         worth: Sequence[float],
         caps: Sequence[KnownLimit],
         costs: Sequence[float] = (),
+        rank_cost: float = 0.0,
     ) -> None:
         self.guide = guide
+        self.rank_cost = rank_cost
         self.model = linear.ModelBuilderHelper()
         self.rows: list[tuple[list[int], list[float]]] = []
         self.limits: list[float] = []
@@ -294,7 +304,7 @@ class _Program:
                 if amount and row < len(guide.row_of)
             ]
             limited = self._domain_limits(lot.kind, roomy_nodes, region)
-            for needs in _picks(shape):
+            for needs, rank in _picks(shape):
                 if all((region, item) in guide.items for item in needs):
                     items = [
                         (self._item(region, item), number)
@@ -303,7 +313,7 @@ class _Program:
                     variable = self._variable(
                         [*amounts, *items, *limited, *limiting]
                     )
-                    self.objective[variable] = weight
+                    self.objective[variable] = weight - self.rank_cost * rank
 
     def _domain_limits(
         self, kind: int, nodes: Integers, region: int
@@ -394,14 +404,29 @@ def _is_solved(
     return bool(solver.has_solution())
 
 
-def _picks(shape: Shape) -> list[dict[int, float]]:
-    """Return what is needed of which item, for each way to pick an option of every choice."""
+class _Pick(NamedTuple):
+    """An option of every choice: what is needed of which item, and the ranks added up."""
+
+    needs: Mapping[int, float]
+    rank: float
+
+
+def _picks(shape: Shape) -> list[_Pick]:
+    """Return each way to pick an option of every choice, up to so many."""
     parts = [
         [
-            [(item, number / choice.sharers) for item, number in option]
-            for option in choice.options
+            _Pick(
+                {item: number / choice.sharers for item, number in option},
+                rank / choice.sharers,
+            )
+            for option, rank in zip(choice.options, choice.ranks, strict=True)
         ]
         for choice in shape
     ]
-    picks = islice(product(*parts), _MOST_PICKS)
-    return [summed(chain.from_iterable(options)) for options in picks]
+    return [
+        _Pick(
+            summed(chain.from_iterable(part.needs.items() for part in picked)),
+            sum(part.rank for part in picked),
+        )
+        for picked in islice(product(*parts), _MOST_PICKS)
+    ]

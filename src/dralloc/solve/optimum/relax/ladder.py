@@ -411,6 +411,46 @@ class RelaxationLadder:
             self._together += self._proof_between([1.0] * len(ranges), ranges)
         return replace(bound, together=tuple(self._together))
 
+    def least_ranks(self, placed: Sequence[int]) -> int:
+        """Return the least sum of ranks of alternatives (KEP-4816) of all answers with so much of each level.
+
+        The linear program says what one more of each level costs in ranks; with these prices, what all is worth that
+        could be placed is no less than what the answer has, less its ranks.
+
+        Parameters
+        ----------
+        placed
+            By level, in its units.
+
+        Returns
+        -------
+        0 also if there was no time for a linear program.
+        """
+        if self._guide is None:
+            return 0
+        counts = self._counts(len(self.levels) - 1)
+        factors = [_NEXT_TO_NOTHING] * len(self.levels)
+        least = [
+            KnownLimit([-count for count in kind_counts], -units)
+            for kind_counts, units in zip(counts, placed, strict=True)
+        ]
+        shadow_prices = self._guide.solve(
+            _weighted(factors, counts), least, self.stop, rank_cost=1.0
+        )
+        if shadow_prices is None:
+            return 0
+        costs = np.maximum(0.0, shadow_prices.caps + factors).tolist()
+        guess = _Guess(costs, shadow_prices.rows)
+        scale = self._scale(guess, counts)
+        whole_costs: list[int] = [round(cost * scale) for cost in costs]
+        rank_price = round(scale)
+        prices = self.market.affordable(guess.rows * scale)
+        bound = self.market.bound(
+            prices, _weighted(whole_costs, counts), rank_price
+        )
+        worth: int = sum(map(mul, whole_costs, placed))
+        return max(0, -((bound - worth) // rank_price))
+
     def _all_proven(self) -> list[tuple[Inequality, ...]]:
         """By level, what was proven on the ladder and by looking closer."""
         return [
@@ -467,16 +507,20 @@ class RelaxationLadder:
         """Return what prices prove of the levels that they are for, whatever is placed; and the prices as integers."""
         factors, counts = guess.factors, self._counts(len(guess.factors) - 1)
         # What a level counts in floats is a guess; as whole numbers, the bound holds for exactly these.
-        largest = sum(
-            factor * max(level_counts, default=0)
-            for factor, level_counts in zip(factors, counts, strict=True)
-        )
-        affordable = self.market.most_affordable(guess.rows)
-        scale = _power_of_two(min(_LARGEST / max(1.0, largest), affordable))
+        scale = self._scale(guess, counts)
         whole_factors = [round(factor * scale) for factor in factors]
         prices = self.market.affordable(guess.rows * scale)
         bound = self.market.bound(prices, _weighted(whole_factors, counts))
         return Inequality(whole_factors, bound), prices
+
+    def _scale(self, guess: _Guess, counts: Sequence[Sequence[int]]) -> float:
+        """Return what a guess is multiplied with, so that it can be whole numbers; ``counts``: by level and kind."""
+        largest = sum(
+            factor * max(level_counts, default=0)
+            for factor, level_counts in zip(guess.factors, counts, strict=True)
+        )
+        affordable = self.market.most_affordable(guess.rows)
+        return _power_of_two(min(_LARGEST / max(1.0, largest), affordable))
 
 
 def _power_of_two(largest: float) -> float:

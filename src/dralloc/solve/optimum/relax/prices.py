@@ -459,7 +459,9 @@ class Market:
         rounded = np.clip(np.rint(prices), 0, self._dearest).astype(np.int64)
         return np.append(rounded, 0)
 
-    def bound(self, prices: Integers, weights: Sequence[int]) -> int:
+    def bound(
+        self, prices: Integers, weights: Sequence[int], rank_price: int = 0
+    ) -> int:
         """Return the most that can be placed, in worth.
 
         Parameters
@@ -468,9 +470,11 @@ class Market:
             By row, as `affordable` makes them.
         weights
             By kind, what placing a demand is worth, in the unit of prices.
+        rank_price
+            What it costs if an alternative has a rank more, in that unit.
         """
         total: int = sum((prices * self.limits).tolist())
-        tariff = self._tariff(prices)
+        tariff = self._tariff(prices, rank_price)
         values: list[Integers] = []
         for number, kind in enumerate(self.stop.each(self.demand_kinds.kinds)):
             by_node = self._values(number, weights[number], tariff)
@@ -510,14 +514,14 @@ class Market:
                 values[row.node] += value
         return values
 
-    def _tariff(self, prices: Integers) -> _Tariff:
+    def _tariff(self, prices: Integers, rank_price: int = 0) -> _Tariff:
         return _Tariff(
-            self._shape_costs(prices),
+            self._shape_costs(prices, rank_price),
             prices[self.amount_rows],
             prices[self.domain_limit_rows],
         )
 
-    def _shape_costs(self, prices: Integers) -> list[Integers]:
+    def _shape_costs(self, prices: Integers, rank_price: int) -> list[Integers]:
         """By shape and node, what the cheapest way costs."""
         costs = np.full(self.available.shape, _FAR, dtype=np.int64)
         if len(self.item_starts):
@@ -532,15 +536,20 @@ class Market:
             items = np.minimum.reduceat(combinations, self.item_starts)
             costs[self.item_places[:, 0], self.item_places[:, 1]] = items
         return [
-            self._shape_cost(shape, costs) for shape in self.demand_kinds.shapes
+            self._shape_cost(shape, costs, rank_price)
+            for shape in self.demand_kinds.shapes
         ]
 
-    def _shape_cost(self, shape: Shape, costs: Integers) -> Integers:
+    def _shape_cost(
+        self, shape: Shape, costs: Integers, rank_price: int
+    ) -> Integers:
         total = np.zeros(costs.shape[1], dtype=np.int64)
         for choice in shape:
             cheapest = np.full(costs.shape[1], _FAR, dtype=np.int64)
-            for option in choice.options:
-                cost = np.zeros(costs.shape[1], dtype=np.int64)
+            for option, rank in zip(choice.options, choice.ranks, strict=True):
+                cost = np.full(
+                    costs.shape[1], rank * rank_price, dtype=np.int64
+                )
                 for item, number in option:
                     price = np.minimum(costs[item], _FAR // number) * number
                     price[self.available[item] < number] = _FAR
