@@ -61,7 +61,7 @@ _WORTHWHILE: Final = 0.005
 demands."""
 
 _LOOKING_CLOSER: Final = 0.15
-"""The part of the time that closer bounds of lower priorities may take."""
+"""The part of the time that closer bounds of lower priorities may take, or one of the ranks of alternatives."""
 
 _ENDING_SECONDS: Final = 0.1
 """Seconds that a search takes to end."""
@@ -280,9 +280,10 @@ class SearchedComponent(Component):
         levels = self._ladder.levels
         # Where a level has several weights, as much of it can be other demands, and those below may be other ones, too.
         if all(weights.lowest == weights.highest for weights in levels):
-            self._ladder.allow(stop)
+            self._ladder.allow(stop.within(_LOOKING_CLOSER * stop.seconds()))
             placed, _ = self._known_of(levels)
-            self._learn(level, self._ladder.least_ranks(placed), None)
+            with suppress(Stopped):
+                self._learn(level, self._ladder.least_ranks(placed), None)
 
     def _prove_at_last(
         self, level: int, options: Options, stop: Stop, watch: Watch | None

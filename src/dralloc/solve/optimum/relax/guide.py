@@ -303,7 +303,7 @@ class _Program:
                 for row, amount in zip(amount_rows, lot.amounts, strict=True)
                 if amount and row < len(guide.row_of)
             ]
-            limited = self._domain_limits(lot.kind, roomy_nodes, region)
+            domain_limits = self._domain_limits(lot.kind, roomy_nodes, region)
             for needs, rank in _picks(shape):
                 if all((region, item) in guide.items for item in needs):
                     items = [
@@ -311,7 +311,7 @@ class _Program:
                         for item, number in needs.items()
                     ]
                     variable = self._variable(
-                        [*amounts, *items, *limited, *limiting]
+                        [*amounts, *items, *domain_limits, *limiting]
                     )
                     self.objective[variable] = weight - self.rank_cost * rank
 

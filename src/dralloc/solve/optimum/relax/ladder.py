@@ -425,6 +425,11 @@ class RelaxationLadder:
         Returns
         -------
         0 also if there was no time for a linear program.
+
+        Raises
+        ------
+        Stopped
+            It is time to stop.
         """
         if self._guide is None:
             return 0
