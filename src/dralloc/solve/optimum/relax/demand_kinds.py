@@ -103,7 +103,7 @@ Option = tuple[tuple[int, int], ...]
 """Items (indices) with how many are needed, all together; nothing, if it is not understood."""
 
 
-class Choice(NamedTuple):
+class OptionSet(NamedTuple):
     """Options of which one is needed, by so many demands together at most: by each of them for its part.
 
     ``ranks``: by option, the least rank of the alternatives that are one (KEP-4816).
@@ -119,7 +119,7 @@ class Choice(NamedTuple):
         return len(self.options) == self.sharers == 1
 
 
-Shape = tuple[Choice, ...]
+Shape = tuple[OptionSet, ...]
 """Of which every one is needed."""
 
 
@@ -251,7 +251,7 @@ class _DemandReader:
             if not demand.is_defective
             for claim in demand.claims
         )
-        self._choices: dict[Hashable, tuple[Choice, ...]] = {}
+        self._choices: dict[Hashable, tuple[OptionSet, ...]] = {}
         self._shapes: dict[Hashable, int] = {}
         self._domains: dict[int, int] = {}
         self._node_sets: dict[int, int] = {}
@@ -309,7 +309,7 @@ class _DemandReader:
             self._domains[id(domains)] = number
         return self._domains[id(domains)]
 
-    def _of_claim(self, claim: Claim) -> Iterator[Choice]:
+    def _of_claim(self, claim: Claim) -> Iterator[OptionSet]:
         """A choice for each request, or for several that have to agree."""
         sharers = self._sharers[claim.key]
         waiting = {request.name: request for request in claim.requests}
@@ -322,14 +322,14 @@ class _DemandReader:
             specs = [request.alternatives[0] for request in together]
             if _is_bundle(constraint, specs):
                 bundle = ((self._item(specs, constraint), 1),)
-                yield Choice((bundle,), sharers=sharers)
+                yield OptionSet((bundle,), sharers=sharers)
                 for request in together:
                     del waiting[request.name]
         for request in waiting.values():
             ranks: dict[Option, int] = {}
             for spec in request.alternatives:
                 ranks.setdefault(self._option(spec), spec.rank)
-            yield Choice(tuple(ranks), tuple(ranks.values()), sharers)
+            yield OptionSet(tuple(ranks), tuple(ranks.values()), sharers)
 
     def _item(
         self, specs: Sequence[Alternative], constraint: Constraint
@@ -387,7 +387,7 @@ def _is_bundle(constraint: Constraint, specs: Sequence[Alternative]) -> bool:
     return sum(spec.count or 0 for spec in specs) > 1
 
 
-def _merged(choices: Sequence[Choice]) -> Shape:
+def _merged(choices: Sequence[OptionSet]) -> Shape:
     """The same with all that leaves no choice as one."""
     fixed = summed(
         pair
@@ -397,7 +397,7 @@ def _merged(choices: Sequence[Choice]) -> Shape:
     )
     open_choices = [choice for choice in choices if not choice.is_fixed]
     if fixed:
-        return Choice((tuple(sorted(fixed.items())),)), *open_choices
+        return OptionSet((tuple(sorted(fixed.items())),)), *open_choices
     return tuple(open_choices)
 
 
