@@ -44,7 +44,7 @@ def test_who_needs_more_than_half_of_a_device_has_it_alone() -> None:
     for memory in (6, 6, 6, 6, 10):
         amounts = {"memory": memory}
         builder.pod(builder.claim(AlternativeSpec(capacity=amounts)))
-    # In fractions, five halves of them would share the three devices.
+    # In fractions there is room for four of them, and for a part of the last one.
     assert least_missed(builder) == 2
 
 
@@ -93,7 +93,7 @@ ZONES = {"node-0": "a", "node-1": "a", "node-2": "b"}
     [
         (AntiAffinity({node: node for node in ZONES}), 3),
         (AntiAffinity(ZONES), 4),
-        # Whom the term means is in one of the zones already, and who carries it in another one.
+        # The second zone has somebody whom the term means, or who carries it.
         (AntiAffinity(ZONES, counted=frozenset("b")), 5),
         (AntiAffinity(ZONES, carried=frozenset("b")), 5),
         # On a node without a zone there may be as many as fit.

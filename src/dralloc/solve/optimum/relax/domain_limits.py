@@ -7,8 +7,8 @@ Each limit is about all demands with the same role in a rule:
 - spread: of those who carry the constraint and count for it, a domain holds no more than the skew above the fewest
   anywhere, which are no more than the mean.
 
-What else rules say is left out: who else counts, in which order pods come, and affinity. In which domain a gang is, is
-said elsewhere (`dralloc.solve.optimum.relax.prices`).
+What else rules say is left out: who else counts, in which order pods come, and affinity. That a gang is in one domain
+is known where demands pay (`dralloc.solve.optimum.relax.prices`).
 
 Sources: as in `dralloc.problem.inter_pod`, whose rules these limits follow from.
 """
@@ -27,8 +27,8 @@ from dralloc.problem.inter_pod import (
     Affinity,
     AntiAffinity,
     Domains,
-    InterPodRule,
     OneDomain,
+    Role,
     Spread,
 )
 
@@ -78,18 +78,10 @@ class LimitsOfDemands(NamedTuple):
     of_demand: Mapping[DemandIndex, Sequence[int]]
 
 
-class _Part(NamedTuple):
-    """A role in a rule, of pods that do not run yet."""
-
-    rule: InterPodRule
-    carries: bool
-    counts: bool
-
-
 def domain_limits_of(problem: Problem) -> LimitsOfDemands:
     """Read what the rules of a problem say; who stands for a pod that runs is bound by none."""
-    demands_by_part = grouped(
-        (_Part(role.rule, role.carries, role.counts), index)
+    demands_by_role = grouped(
+        (role, index)
         for index, demand in numbered(problem.demands)
         for role in demand.roles
         if not role.runs
@@ -103,8 +95,8 @@ def domain_limits_of(problem: Problem) -> LimitsOfDemands:
     names = frozenset(node.name for node in problem.nodes)
     limits: list[DomainLimit] = []
     of_demand: dict[DemandIndex, list[int]] = defaultdict(list)
-    for part, demands in demands_by_part.items():
-        limit = _limit(part, len(demands), counting[part.rule], names)
+    for role, demands in demands_by_role.items():
+        limit = _limit(role, len(demands), counting[role.rule], names)
         if limit and (limit.keeps_out or not limit.is_sparse):
             for demand in demands:
                 of_demand[demand].append(len(limits))
@@ -113,9 +105,9 @@ def domain_limits_of(problem: Problem) -> LimitsOfDemands:
 
 
 def _limit(
-    part: _Part, size: int, counting: int, names: Set[str]
+    role: Role, size: int, counting: int, names: Set[str]
 ) -> DomainLimit | None:
-    """Return the limit for so many demands with a part in a rule, if there is any.
+    """Return the limit for so many demands with a role in a rule, if there is any.
 
     Parameters
     ----------
@@ -124,14 +116,14 @@ def _limit(
     names
         Those of all nodes.
     """
-    match part.rule:
+    match role.rule:
         case AntiAffinity() as rule:
-            limits = _apart(rule, part)
+            limits = _apart(rule, role)
             return DomainLimit(
                 rule.domains, limits, closed_outside=False, size=size
             )
-        case Spread() as rule if part.carries:
-            limits = _even(rule, counting, counts=part.counts)
+        case Spread() as rule if role.carries:
+            limits = _even(rule, counting, counts=role.counts)
             closed_outside = not names <= rule.domains.keys()
             return DomainLimit(
                 rule.domains, limits, closed_outside=closed_outside, size=size
@@ -139,17 +131,17 @@ def _limit(
         case Spread() | Affinity() | OneDomain():
             return None
         case _:
-            assert_never(part.rule)
+            assert_never(role.rule)
 
 
-def _apart(rule: AntiAffinity, part: _Part) -> dict[str, int]:
-    """Return by domain how many demands with this part in a term of anti-affinity there are at most."""
+def _apart(rule: AntiAffinity, role: Role) -> dict[str, int]:
+    """Return by domain how many demands with this role in a term of anti-affinity there are at most."""
     limits: dict[str, int] = {}
-    if part.carries and part.counts:
+    if role.carries and role.counts:
         limits = dict.fromkeys(rule.domains.values(), 1)
-    if part.carries:
+    if role.carries:
         limits |= dict.fromkeys(rule.counted, 0)
-    if part.counts:
+    if role.counts:
         limits |= dict.fromkeys(rule.carried, 0)
     return limits
 

@@ -37,6 +37,7 @@ def _rows_of(
         (limit.domains.get(node.name), index)
         for index, node in numbered(problem.nodes)
     )
+    has_rows = not limit.is_sparse
     row_of: dict[NodeIndex, int] = {}
     closed: list[NodeIndex] = []
     for domain, nodes in nodes_of.items():
@@ -46,7 +47,7 @@ def _rows_of(
         most = limit.limits.get(domain)
         if most == 0:
             closed += nodes
-        elif most is not None and not limit.is_sparse:
+        elif most is not None and has_rows:
             row_of |= dict.fromkeys(nodes, len(rows))
             node = nodes[0] if len(nodes) == 1 else None
             role = "domain limit", number
