@@ -572,7 +572,7 @@ def _components(
     served = set()
     for number, space in enumerate(stop.each(spaces)):
         for requirement, spec in enumerate(demand_classes.requirements):
-            if space.serves(spec):
+            if space.may_serve(spec):
                 served.add(requirement)
                 sets.unite(requirement, bins + number)
     servable: list[DemandClass] = []

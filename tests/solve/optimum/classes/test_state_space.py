@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import pytest
 
 from dralloc.problem import Charge, ConstraintKind
+from dralloc.solve.optimum.classes import state_space
 from dralloc.solve.optimum.classes.bins import (
     BinClass,
     DeviceView,
@@ -190,7 +191,43 @@ def test_a_requirement_is_served_on_its_candidate_nodes() -> None:
         transition.node
         for _, transition in apart.transitions(0, second, apart.start)
     ] == [1]
-    assert not apart.serves(ONE._replace(nodes=3))
+    assert not apart.may_serve(ONE._replace(nodes=3))
+
+
+def test_two_claims_for_more_devices_than_there_are_are_refused_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """There are 6,435 ways to choose the first 8 of 15 different devices: none of them is tried."""
+    units = [unit(device(0, (0, 1)), free=(1 + n,)) for n in range(15)]
+    eight_each = Requirement(
+        (ItemGroup(0, WHOLE, 8), ItemGroup(1, WHOLE, 8)), (), 0
+    )
+    seven_for_the_other = Requirement(
+        (ItemGroup(0, WHOLE, 8), ItemGroup(1, WHOLE, 7)), (), 0
+    )
+    assert space(*units).may_serve(seven_for_the_other)
+    monkeypatch.setattr(state_space, "_EFFORT_TO_SERVE", 0)
+    assert not space(*units).may_serve(eight_each)
+
+
+def test_who_takes_long_to_be_refused_may_be_served(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of 12 devices, 6 each carry one value: no 7 have one in common, which many are tried for."""
+    units = [unit(device(0, (0, 1)), free=(1 + n,)) for n in range(12)]
+    halves = space(
+        *units,
+        attributes=("row",),
+        values=tuple((frozenset([n % 2]),) for n in range(12)),
+    )
+    seven_alike = Requirement(
+        (ItemGroup(0, WHOLE, 7),),
+        (AttributeRule(ConstraintKind.MATCH, ((0, "row"),)),),
+        0,
+    )
+    assert not halves.may_serve(seven_alike)
+    monkeypatch.setattr(state_space, "_EFFORT_TO_SERVE", 100)
+    assert halves.may_serve(seven_alike)
 
 
 @pytest.mark.parametrize(

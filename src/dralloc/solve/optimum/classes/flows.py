@@ -94,7 +94,7 @@ def as_flow_source(
         return None
     sizes = {}
     for number in asked_for:
-        if space.serves(requirements[number]):
+        if space.may_serve(requirements[number]):
             item_groups = requirements[number].item_groups
             if len(item_groups) > 1 or item_groups[0].number > 1:
                 return None

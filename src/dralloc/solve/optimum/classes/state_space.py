@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import NamedTuple, Protocol, assert_never
+from typing import Final, NamedTuple, Protocol, assert_never
 
 from dralloc.problem import ConstraintKind, DeviceIndex, NodeIndex
 from dralloc.problem.indices import DemandIndex, grouped, summed
@@ -56,6 +56,10 @@ Amounts = tuple[tuple[int, int], ...]
 
 State = tuple[Block, ...]
 """Of a bin: its units."""
+
+
+_EFFORT_TO_SERVE: Final = 20_000
+"""So many devices are looked at to find out whether a requirement can be served at all."""
 
 
 class DeviceUse(NamedTuple):
@@ -245,11 +249,42 @@ class StateSpace:
                 seen.add(after)
                 yield after, Transition(number, node, device_uses, order)
 
-    def serves(self, requirement: Requirement) -> bool:
-        """Whether a requirement can be served while all is there."""
-        return any(
-            True for _ in self._assignments(requirement, self.start, Effort())
+    def may_serve(self, requirement: Requirement) -> bool:
+        """Whether a requirement can be served while all is there; True also if it takes long to find out."""
+        if not self._has_enough(requirement):
+            return False
+        effort = Effort(_EFFORT_TO_SERVE)
+        try:
+            return any(
+                True for _ in self._assignments(requirement, self.start, effort)
+            )
+        except TooMuchEffort:
+            return True
+
+    def _has_enough(self, requirement: Requirement) -> bool:
+        """Whether there are as many devices of each type as are needed, as far as each serves once.
+
+        Two claims for 8 of 15 devices are refused here: a search would try all ways to choose the first 8.
+        """
+        needed = summed(
+            (item_group.type, item_group.number)
+            for item_group in requirement.item_groups
         )
+        return all(
+            number <= self._most_uses(type_) for type_, number in needed.items()
+        )
+
+    def _most_uses(self, type_: int) -> float:
+        """How many devices there are of a type; no end of them if one can be shared."""
+        groups = [
+            group
+            for layout in self.layouts
+            for group in layout.groups
+            if type_ in group.uses
+        ]
+        if any(group.shareable for group in groups):
+            return inf
+        return sum(len(group.members) for group in groups)
 
     def _assignments(
         self, requirement: Requirement, state: State, effort: Effort
@@ -480,7 +515,7 @@ def maximal_patterns(
     None if it takes more of them.
     """
     numbers = sorted(
-        number for number in supply if space.serves(requirements[number])
+        number for number in supply if space.may_serve(requirements[number])
     )
     supplied = [(number, supply[number]) for number in numbers]
     try:
