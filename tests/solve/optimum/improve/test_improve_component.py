@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import pytest
 
 from dralloc.objects.choices import Goal, Options
 from dralloc.objects.errors import ModelError
-from dralloc.problem import DemandIndex, Problem, indices
+from dralloc.problem import DemandIndex, DeviceIndex, Problem, indices
 from dralloc.problem.solution import Placement
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
@@ -108,11 +109,25 @@ def test_a_failure_while_climbing_is_not_lost() -> None:
 
 def fractions() -> Problem:
     """Three nodes have room for five demands in fractions, and for four in fact."""
-    builder = ProblemBuilder(nodes=3)
-    for node in range(3):
-        builder.device(node, capacity={"memory": 10})
-    for memory in (5, 5, 6, 6, 6, 6):
-        builder.pod(builder.claim(AlternativeSpec(capacity={"memory": memory})))
+    return with_partitions(
+        3, (5, 5, 6), [(size, 1) for size in (5, 5, 6, 6, 6, 6)]
+    )
+
+
+def with_partitions(
+    nodes: int, sizes: Sequence[int], asked_for: Iterable[tuple[int, int]]
+) -> Problem:
+    """A device of ten slices on each node, with partitions; and demands: the size of a partition, and a weight."""
+    builder = ProblemBuilder(nodes)
+    partitions: dict[int, list[DeviceIndex]] = defaultdict(list)
+    for node in range(nodes):
+        slices = builder.counter(total=10, counter_set=f"device-{node}")
+        for size in sizes:
+            device = builder.device(node, consumes={slices: size})
+            partitions[size].append(device)
+    for size, weight in asked_for:
+        claim = builder.claim(AlternativeSpec(only=partitions[size]))
+        builder.pod(claim, weight=weight)
     return builder.problem()
 
 
@@ -283,13 +298,9 @@ def test_a_model_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def two_priorities() -> Problem:
     """Two nodes have room for five demands of the higher priority in fractions, and for four in fact."""
-    builder = ProblemBuilder(nodes=2)
-    for node in range(2):
-        builder.device(node, capacity={"memory": 10})
-    for memory, weight in [(4, 100)] * 5 + [(1, 1)] * 20:
-        claim = builder.claim(AlternativeSpec(capacity={"memory": memory}))
-        builder.pod(claim, weight=weight)
-    return builder.problem()
+    return with_partitions(
+        2, (4, 4, 4, *(1,) * 10), [(4, 100)] * 5 + [(1, 1)] * 20
+    )
 
 
 def test_what_an_answer_has_of_a_priority_says_what_is_left_for_others(

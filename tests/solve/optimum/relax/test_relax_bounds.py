@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 from operator import mul
@@ -34,9 +35,10 @@ from dralloc.solve.optimum.relax.bounds import (
     Inequality,
     LevelRange,
 )
-from dralloc.solve.optimum.relax.demand_kinds import demand_kinds_of
-from dralloc.solve.optimum.relax.offers import node_offers_of
-from dralloc.solve.optimum.relax.prices import LexicographicLevel, Market
+from dralloc.solve.optimum.relax.halves import with_halves
+from dralloc.solve.optimum.relax.offers import NodeOffers
+from dralloc.solve.optimum.relax.patterns import with_patterns
+from dralloc.solve.optimum.relax.prices import LexicographicLevel, market_of
 from dralloc.solve.optimum.stopping import Stop
 from examples import examples
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
@@ -120,22 +122,27 @@ def test_ranks_of_alternatives_are_no_less_than_is_true(
 
 @THOROUGH
 @given(
-    weighted(), st.randoms(use_true_random=False), st.sampled_from([1, 3, 50])
+    weighted(),
+    st.randoms(use_true_random=False),
+    st.sampled_from([1, 3, 50]),
+    st.sampled_from([(), (with_halves,), (with_patterns, with_halves)]),
 )
 def test_whatever_the_prices(
-    problem: Problem, random: Random, dearest: int
+    problem: Problem,
+    random: Random,
+    dearest: int,
+    closer: Sequence[Callable[[NodeOffers], NodeOffers]],
 ) -> None:
-    wanted = demand_kinds_of(problem, Stop())
-    market = Market(
-        problem, wanted, node_offers_of(problem, wanted, Stop()), Stop()
-    )
+    market = market_of(problem, Stop(), *closer)
     prices = market.affordable(
         [random.randint(0, dearest) for _ in market.limits[:-1]]
     )
     total = sum(demand.weight for demand in problem.demands)
     cost, *_ = best_costs(problem)
     assert (
-        market.bound(prices, [kind.weight for kind in wanted.kinds])
+        market.bound(
+            prices, [kind.weight for kind in market.demand_kinds.kinds]
+        )
         >= total - cost
     )
 

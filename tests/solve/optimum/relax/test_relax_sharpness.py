@@ -15,7 +15,11 @@ from dralloc.problem.inter_pod import (
     Spread,
 )
 from dralloc.solve.optimum.objective import after_weight, placed_weight
-from dralloc.solve.optimum.relax import RelaxationLadder, relaxed_bounds
+from dralloc.solve.optimum.relax import (
+    RelaxationLadder,
+    patterns,
+    relaxed_bounds,
+)
 from dralloc.solve.optimum.relax.prices import LexicographicLevel, levels_of
 from dralloc.solve.optimum.stopping import Stop
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
@@ -45,6 +49,30 @@ def test_who_needs_more_than_half_of_a_device_has_it_alone() -> None:
         amounts = {"memory": memory}
         builder.pod(builder.claim(AlternativeSpec(capacity=amounts)))
     # In fractions there is room for four of them, and for a part of the last one.
+    assert least_missed(builder) == 2
+
+
+def test_of_a_shared_device_there_are_no_fractions_of_shares() -> None:
+    builder = ProblemBuilder()
+    for _ in range(3):
+        builder.device(capacity={"memory": 10, "cores": 10})
+    for memory, cores in [(4, 2), (2, 4)] * 5:
+        amounts = {"memory": memory, "cores": cores}
+        builder.pod(builder.claim(AlternativeSpec(capacity=amounts)))
+    # Three fit on each device; in fractions, 10 thirds, and none of them takes more than half.
+    assert least_missed(builder) == 1
+
+
+def test_shares_that_are_not_listed_still_take_their_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(patterns, "_PATTERNS_PER_DEVICE", 2)
+    builder = ProblemBuilder()
+    builder.device(capacity={"memory": 20})
+    for memory in (9, 9, 9, 2, 2):
+        amounts = {"memory": memory}
+        builder.pod(builder.claim(AlternativeSpec(capacity=amounts)))
+    # What is left beside two large shares is enough for one of the small ones.
     assert least_missed(builder) == 2
 
 
@@ -238,10 +266,11 @@ def test_a_ladder_that_there_was_no_time_for_is_climbed_on() -> None:
     assert list(ladder.bounds()) == []
 
 
-def test_who_lacks_demands_of_a_level_has_no_room_for_many_of_the_next() -> (
-    None
-):
+def test_who_lacks_demands_of_a_level_has_no_room_for_many_of_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Seven large demands find room in fractions, and six in fact: these leave room for three small ones."""
+    monkeypatch.setattr(patterns, "_PATTERNS_PER_DEVICE", 0)
     builder = ProblemBuilder(nodes=3)
     for node in range(3):
         builder.device(node, capacity={"memory": 10})

@@ -23,6 +23,7 @@ import numpy as np
 
 from dralloc.problem import Problem
 from dralloc.solve.optimum.relax.guide import Guide
+from dralloc.solve.optimum.relax.halves import with_halves
 from dralloc.solve.optimum.relax.prices import market_of
 from dralloc.solve.optimum.stopping import Stop
 
@@ -71,7 +72,7 @@ def relaxed_cover(
     Stopped
         It is time to stop before there is a linear program.
     """
-    market = market_of(problem, stop)
+    market = market_of(problem, stop, with_halves)
     guide = Guide(market, np.arange(len(problem.nodes)), _LOTS)
     cover = guide.cover(costs, stop)
     if cover is None:

@@ -23,6 +23,7 @@ from dralloc.solve.optimum.relax.demand_kinds import (
     Integers,
     Shape,
 )
+from dralloc.solve.optimum.relax.offers import PatternClass
 from dralloc.solve.optimum.relax.prices import Market
 from dralloc.solve.optimum.solvers import linear
 from dralloc.solve.optimum.stopping import Stop
@@ -243,6 +244,8 @@ class _Program:
             self._row(0.0 if costs else limit)
         self._buy(costs)
         self.caps = [(self._row(float(cap.limit)), cap.counts) for cap in caps]
+        for pattern_class in guide.market.offers.pattern_classes:
+            self._list_patterns(pattern_class)
         self.supply_rows: dict[int, int] = {}
         self.item_rows: dict[tuple[int, int], int] = {}
         for lot in guide.lots:
@@ -264,6 +267,18 @@ class _Program:
         for region, cost in enumerate(costs):
             terms = [(row, -limits[row]) for row in rows.get(region, ())]
             self.objective[self._variable(terms)] = -cost
+
+    def _list_patterns(self, pattern_class: PatternClass) -> None:
+        """A variable for each pattern: of how many units this is taken."""
+        rows = self.guide.row_of[list(pattern_class.rows)].tolist()
+        units = self._row(float(len(pattern_class.nodes)))
+        for pattern in pattern_class.patterns.tolist():
+            supplied = [
+                (row, -float(times))
+                for row, times in zip(rows, pattern, strict=True)
+                if times
+            ]
+            self._variable([(units, 1.0), *supplied])
 
     def _row(self, limit: float) -> int:
         self.rows.append(([], []))

@@ -10,56 +10,47 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from typing import NamedTuple
+from itertools import chain
 
 from dralloc.solve.optimum.relax.demand_kinds import ResourceRow
-from dralloc.solve.optimum.relax.offers import NodeOffers
+from dralloc.solve.optimum.relax.offers import NodeOffers, WayIndex
 
 __all__ = ["with_halves"]
-
-
-class _WayIndex(NamedTuple):
-    """The number of a supply, and that of one of its ways."""
-
-    supply: int
-    way: int
 
 
 def with_halves(offers: NodeOffers) -> NodeOffers:
     """Return the same offers, with the second rows behind all others, and draws on them."""
     rows = list(offers.rows)
-    half_rows: dict[_WayIndex, list[int]] = defaultdict(list)
+    draws: dict[WayIndex, list[tuple[int, int]]] = defaultdict(list)
     for row, ways in _ways_by_halved_row(offers).items():
         for index in ways:
-            half_rows[index].append(len(rows))
+            draws[index].append((len(rows), 1))
         limited = offers.rows[row]
         role, name = ("half", limited.role), ("half", limited.name)
         rows.append(ResourceRow(limited.node, role, 1, name))
-    supplies = list(offers.supplies)
-    for (supply, way), numbers in half_rows.items():
-        ways_of_supply = list(supplies[supply].ways)
-        before = ways_of_supply[way]
-        draws = (*before.draws, *((number, 1) for number in numbers))
-        ways_of_supply[way] = before._replace(draws=draws)
-        supplies[supply] = supplies[supply]._replace(ways=tuple(ways_of_supply))
-    return replace(offers, rows=rows, supplies=supplies)
+    return replace(offers.with_draws(draws), rows=rows)
 
 
 def _ways_by_halved_row(
     offers: NodeOffers,
-) -> dict[int, tuple[_WayIndex, ...]]:
+) -> dict[int, tuple[WayIndex, ...]]:
     """Return the rows that need a second one, each with the ways that take more than half of it."""
-    ways_of: dict[int, list[_WayIndex]] = defaultdict(list)
+    ways_of: dict[int, list[WayIndex]] = defaultdict(list)
     # Where who takes more than half takes all, the row itself says that nobody else gets it.
     halved: dict[int, None] = {}
-    for supply_number, supply in enumerate(offers.supplies):
-        for way_number, way in enumerate(supply.ways):
-            for row, amount in way.draws:
-                if 2 * amount > offers.rows[row].limit:
-                    ways_of[row].append(_WayIndex(supply_number, way_number))
-                    if amount < offers.rows[row].limit:
-                        halved[row] = None
-    first_row: dict[tuple[_WayIndex, ...], int] = {}
+    # Patterns say which halves fit beside each other, and more.
+    covered = set(
+        chain.from_iterable(
+            pattern_class.covered for pattern_class in offers.pattern_classes
+        )
+    )
+    for index, way in offers.ways():
+        for row, amount in way.draws:
+            if row not in covered and 2 * amount > offers.rows[row].limit:
+                ways_of[row].append(index)
+                if amount < offers.rows[row].limit:
+                    halved[row] = None
+    first_row: dict[tuple[WayIndex, ...], int] = {}
     for row in halved:
         first_row.setdefault(tuple(ways_of[row]), row)
     return {row: ways for ways, row in first_row.items()}

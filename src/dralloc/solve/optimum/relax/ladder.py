@@ -30,6 +30,8 @@ from dralloc.solve.optimum.objective import Objective
 from dralloc.solve.optimum.relax.bounds import Bound, Inequality, LevelRange
 from dralloc.solve.optimum.relax.demand_kinds import Integers
 from dralloc.solve.optimum.relax.guide import Floats, Guide, KnownLimit
+from dralloc.solve.optimum.relax.halves import with_halves
+from dralloc.solve.optimum.relax.patterns import with_patterns
 from dralloc.solve.optimum.relax.prices import (
     Market,
     costs_of,
@@ -161,7 +163,7 @@ class RelaxationLadder:
     @cached_property
     def market(self) -> Market:
         """What nodes offer and demands need; raises `Stopped` if there is no time to find out."""
-        return market_of(self.problem, self.stop)
+        return market_of(self.problem, self.stop, with_patterns, with_halves)
 
     def allow(self, stop: Stop) -> None:
         """Set another time to stop, for climbing on."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, cast
 
 from dralloc.problem import (
@@ -36,6 +36,7 @@ from dralloc.solve.optimum.relax.demand_kinds import (
     Amounts,
     DemandKinds,
     Draws,
+    Integers,
     Item,
     ResourceRow,
     amounts_of,
@@ -47,7 +48,9 @@ __all__ = [
     "Combination",
     "DeviceAssignment",
     "NodeOffers",
+    "PatternClass",
     "TypeSupply",
+    "WayIndex",
     "node_offers_of",
 ]
 
@@ -85,6 +88,34 @@ class Combination(NamedTuple):
     number: int
 
 
+class WayIndex(NamedTuple):
+    """The number of a supply, and that of one of its ways."""
+
+    supply: int
+    way: int
+
+
+class PatternClass(NamedTuple):
+    """Equal shared devices, each with one of some patterns at most (`dralloc.solve.optimum.relax.patterns`).
+
+    Parameters
+    ----------
+    rows
+        By place in the patterns, the row that counts who takes this share of any of the devices.
+    patterns
+        Each says how often every share is taken of a device.
+    nodes
+        Of each device, its node.
+    covered
+        The rows of the devices, of which the patterns say what fits.
+    """
+
+    rows: tuple[int, ...]
+    patterns: Integers
+    nodes: tuple[NodeIndex, ...]
+    covered: frozenset[int]
+
+
 @dataclass(slots=True)
 class NodeOffers:
     """The offers of all nodes.
@@ -103,6 +134,10 @@ class NodeOffers:
         What nodes have beside devices.
     domain_limits
         By limit: its rows.
+    shared_devices
+        The rows of the capacities of each device that several claims may share.
+    pattern_classes
+        What limits some rows beside their limits.
     """
 
     nodes: int
@@ -111,6 +146,26 @@ class NodeOffers:
     items: dict[tuple[int, int], tuple[Combination, ...]]
     amounts: Amounts
     domain_limits: list[LimitRows]
+    shared_devices: Sequence[Sequence[int]]
+    pattern_classes: Sequence[PatternClass] = ()
+
+    def ways(self) -> Iterator[tuple[WayIndex, DeviceAssignment]]:
+        """All ways of all supplies."""
+        for supply_number, supply in enumerate(self.supplies):
+            for way_number, way in enumerate(supply.ways):
+                yield WayIndex(supply_number, way_number), way
+
+    def with_draws(
+        self, draws: Mapping[WayIndex, Sequence[tuple[int, int]]]
+    ) -> NodeOffers:
+        """Return the same offers, where some ways draw on more rows."""
+        supplies = list(self.supplies)
+        for (number, way), more_draws in draws.items():
+            ways = list(supplies[number].ways)
+            all_draws = (*ways[way].draws, *more_draws)
+            ways[way] = ways[way]._replace(draws=all_draws)
+            supplies[number] = supplies[number]._replace(ways=tuple(ways))
+        return replace(self, supplies=supplies)
 
 
 def node_offers_of(
@@ -167,6 +222,7 @@ class _OfferReader:
         self._offered: dict[Hashable, _Offered] = {}
         self._contents: Listed[Hashable] = Listed()
         self._row_numbers: dict[Hashable, int] = {}
+        self._capacity_rows: dict[int, list[int]] = defaultdict(list)
         self._states = self._counter_states()
         self._nodes_of = self._reach()
 
@@ -216,6 +272,7 @@ class _OfferReader:
             self.items,
             amounts,
             domain_limits,
+            list(self._capacity_rows.values()),
         )
 
     def _node(self, node: NodeIndex) -> None:
@@ -434,11 +491,14 @@ class _OfferReader:
     def _capacity_row(
         self, node: NodeIndex, offer: _DeviceClass, name: str
     ) -> int:
-        view = offer.view
+        view, last = offer.view, len(self.rows)
         free = max(0, self.ledger.capacity_left(view, name))
         role = "capacity", offer.offered.number, name
         row = ResourceRow(node, role, free, (view.id, name))
-        return self._row(("capacity", view.slot, name), row)
+        number = self._row(("capacity", view.slot, name), row)
+        if number == last:
+            self._capacity_rows[view.slot].append(number)
+        return number
 
     def _row(self, key: Hashable, row: ResourceRow) -> int:
         """Return the number of a row by its key; a row is entered when it is first drawn on."""

@@ -6,7 +6,7 @@ Weights come in levels, of which each is worth more than all below it, so that t
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from math import gcd, inf
 from typing import Final, NamedTuple
@@ -26,8 +26,11 @@ from dralloc.solve.optimum.relax.demand_kinds import (
     Shape,
     demand_kinds_of,
 )
-from dralloc.solve.optimum.relax.halves import with_halves
-from dralloc.solve.optimum.relax.offers import NodeOffers, node_offers_of
+from dralloc.solve.optimum.relax.offers import (
+    NodeOffers,
+    PatternClass,
+    node_offers_of,
+)
 from dralloc.solve.optimum.rows import WeightTier
 from dralloc.solve.optimum.stopping import Stop
 
@@ -197,6 +200,7 @@ class Market:
         self._gather_combinations()
         self._gather_amounts()
         self._gather_domain_limits()
+        self._gather_patterns()
         # By item and node, how often it can be had. Arrays without columns have no minimum.
         table = len(demand_kinds.items), max(1, offers.nodes)
         self.available = np.zeros(table, dtype=np.int64)
@@ -321,6 +325,14 @@ class Market:
             for node, row in limit.rows.items():
                 self.domain_limit_rows[place, node] = row
             self.is_closed[place, list(limit.closed)] = True
+
+    def _gather_patterns(self) -> None:
+        """What patterns supply, there is nothing else of."""
+        for pattern_class in self.offers.pattern_classes:
+            rows = list(pattern_class.rows)
+            self.limits[rows] = 0
+            # A pattern is paid for as a whole.
+            self.largest[rows] = pattern_class.patterns.sum(axis=1).max()
 
     def _amounts_of(
         self, kind: DemandKind, takes: Sequence[Mapping[int, int]]
@@ -476,6 +488,9 @@ class Market:
             What it costs if an alternative has a rank more, in that unit.
         """
         total: int = sum((prices * self.limits).tolist())
+        for pattern_class in self.offers.pattern_classes:
+            units = len(pattern_class.nodes)
+            total += units * _dearest_pattern(pattern_class, prices)
         tariff = self._tariff(prices, rank_price)
         values: list[Integers] = []
         for number, kind in enumerate(self.stop.each(self.demand_kinds.kinds)):
@@ -514,6 +529,10 @@ class Market:
             # What several nodes draw on says nothing about any of them.
             if row.node is not None:
                 values[row.node] += value
+        for pattern_class in self.offers.pattern_classes:
+            value = _dearest_pattern(pattern_class, prices)
+            for node in pattern_class.nodes:
+                values[node] += value
         return values
 
     def _tariff(self, prices: Integers, rank_price: int = 0) -> _Tariff:
@@ -611,11 +630,32 @@ class Market:
         return best
 
 
-def market_of(problem: Problem, stop: Stop) -> Market:
-    """Read what demands need and what nodes offer; raises `Stopped` if there is no time to find out."""
+def market_of(
+    problem: Problem, stop: Stop, *closer: Callable[[NodeOffers], NodeOffers]
+) -> Market:
+    """Read what demands need and what nodes offer.
+
+    Parameters
+    ----------
+    closer
+        What limits offers more closely, one after the other.
+
+    Raises
+    ------
+    Stopped
+        There is no time to find out.
+    """
     demand_kinds = demand_kinds_of(problem, stop)
-    offers = with_halves(node_offers_of(problem, demand_kinds, stop))
+    offers = node_offers_of(problem, demand_kinds, stop)
+    for with_more_rows in closer:
+        offers = with_more_rows(offers)
     return Market(problem, demand_kinds, offers, stop)
+
+
+def _dearest_pattern(pattern_class: PatternClass, prices: Integers) -> int:
+    """What the shares of a unit cost together at most."""
+    costs = pattern_class.patterns @ prices[list(pattern_class.rows)]
+    return int(costs.max())
 
 
 def _worth(values: Sequence[int], quorum: int) -> int:

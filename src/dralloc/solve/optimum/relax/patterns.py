@@ -1,0 +1,199 @@
+"""Patterns of shared devices: which shares of one fit beside each other (KEP-5075).
+
+Rows alone let demands have fractions of what is left: of a device with 48 Gi and 100 multiprocessors, three demands for
+16 Gi and 40 get all the memory. Where equal devices are shared in a few different ways, the sets of shares that fit on
+one are listed, as in cutting stock: what is granted of so many devices is in so many of these sets (Gilmore and Gomory,
+Operations Research 9, 1961). Shares that would make the list too long, the smallest, are left out of it: they draw on
+the rows alone. Devices are equal where limits and shares are, whatever they are called.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dralloc.problem import NodeIndex
+from dralloc.problem.indices import grouped
+from dralloc.solve.optimum.relax.demand_kinds import ResourceRow
+from dralloc.solve.optimum.relax.offers import (
+    NodeOffers,
+    PatternClass,
+    WayIndex,
+)
+
+__all__ = ["with_patterns"]
+
+_MOST_PATTERNS: Final = 400
+_PATTERNS_PER_DEVICE: Final = 25
+"""So many patterns are listed of equal devices at most: of few devices, a long list says little for its length."""
+
+_STEPS_PER_PATTERN: Final = 50
+"""So many sets of shares are looked at for each of these."""
+
+_MOST_CLASSES: Final = 8
+"""Patterns are listed for so many kinds of devices, those of which there are most."""
+
+_Share = tuple[int, ...]
+"""How much is taken of each capacity."""
+
+_Pattern = tuple[int, ...]
+"""How often each share is taken."""
+
+
+class _SharedDevice(NamedTuple):
+    """A device that several claims may share.
+
+    Parameters
+    ----------
+    rows
+        Those of its capacities.
+    limits
+        What is left of each.
+    shares
+        What is taken of it in each way.
+    """
+
+    node: NodeIndex
+    rows: Sequence[int]
+    limits: tuple[int, ...]
+    shares: Mapping[WayIndex, _Share]
+
+
+class _TooMany(Exception):  # noqa: N818 - no error: a sign to go another way
+    """There are more patterns than are worth a list."""
+
+
+def with_patterns(offers: NodeOffers) -> NodeOffers:
+    """Return the same offers, with rows for shares behind all others, and draws on them."""
+    rows = list(offers.rows)
+    draws: dict[WayIndex, list[tuple[int, int]]] = defaultdict(list)
+    classes: list[PatternClass] = []
+    by_kind = grouped(
+        ((device.limits, frozenset(device.shares.values())), device)
+        for device in _shared_devices(offers)
+    )
+    kinds = sorted(by_kind.items(), key=lambda item: len(item[1]), reverse=True)
+    for (limits, shares), devices in kinds[:_MOST_CLASSES]:
+        most = min(_MOST_PATTERNS, _PATTERNS_PER_DEVICE * len(devices))
+        listed, patterns = _listed(limits, shares, most)
+        # Of equal shares, the rows say how many there are.
+        if len(listed) < 2:
+            continue
+        row_of: dict[_Share, int] = {}
+        for place, share in enumerate(listed):
+            row_of[share] = len(rows)
+            most = max(pattern[place] for pattern in patterns) * len(devices)
+            name = "pattern", limits, shares, share
+            rows.append(ResourceRow(None, ("pattern", name), most, name))
+        for device in devices:
+            for way, share in device.shares.items():
+                if share in row_of:
+                    draws[way].append((row_of[share], 1))
+        classes.append(
+            PatternClass(
+                tuple(row_of.values()),
+                np.array(patterns, dtype=np.int64),
+                tuple([device.node for device in devices]),
+                frozenset(row for device in devices for row in device.rows),
+            )
+        )
+    return replace(offers.with_draws(draws), rows=rows, pattern_classes=classes)
+
+
+def _shared_devices(offers: NodeOffers) -> Iterator[_SharedDevice]:
+    """The shared devices that a single node reaches."""
+    device_of = {
+        row: number
+        for number, rows in enumerate(offers.shared_devices)
+        for row in rows
+    }
+    draws_of: dict[int, dict[WayIndex, dict[int, int]]] = defaultdict(dict)
+    for index, way in offers.ways():
+        for row, amount in way.draws:
+            if row in device_of:
+                draws = draws_of[device_of[row]].setdefault(index, {})
+                draws[row] = amount
+    for number, ways in draws_of.items():
+        # In an order that does not depend on who came first.
+        rows = sorted(
+            offers.shared_devices[number],
+            key=lambda row: (
+                offers.rows[row].limit,
+                sorted([draws.get(row, 0) for draws in ways.values()]),
+            ),
+        )
+        node = offers.rows[rows[0]].node
+        if node is not None:
+            shares = {
+                index: tuple([draws.get(row, 0) for row in rows])
+                for index, draws in ways.items()
+            }
+            limits = tuple([offers.rows[row].limit for row in rows])
+            yield _SharedDevice(node, rows, limits, shares)
+
+
+def _listed(
+    limits: Sequence[int], shares: Iterable[_Share], most: int
+) -> tuple[Sequence[_Share], Sequence[_Pattern]]:
+    """The largest shares, as many as it takes no more patterns for, and the patterns."""
+
+    def size(share: _Share) -> tuple[Fraction, _Share]:
+        parts = [
+            Fraction(amount, limit)
+            for amount, limit in zip(share, limits, strict=True)
+            if limit
+        ]
+        return max(parts, default=Fraction(0)), share
+
+    listed = sorted(shares, key=size, reverse=True)
+    while listed:
+        try:
+            return listed, list(_patterns(limits, listed, most))
+        except _TooMany:
+            listed = listed[: len(listed) * 3 // 4]
+    return (), ()
+
+
+def _patterns(
+    limits: Sequence[int], shares: Sequence[_Share], most: int
+) -> Iterator[_Pattern]:
+    """The maximal patterns: to none of them a share can be added.
+
+    Raises
+    ------
+    _TooMany
+        They are too many to list.
+    """
+    steps = patterns = 0
+    # Patterns that are begun: how often there is each of the first shares, and what is left then.
+    begun: list[tuple[_Pattern, Sequence[int]]] = [((), limits)]
+    while begun:
+        counts, left = begun.pop()
+        steps += 1
+        if len(counts) < len(shares):
+            share = shares[len(counts)]
+            for times in range(_most(left, share) + 1):
+                rest = [
+                    amount - times * taken
+                    for amount, taken in zip(left, share, strict=True)
+                ]
+                begun.append(((*counts, times), rest))
+        elif not any(_most(left, share) for share in shares):
+            patterns += 1
+            yield counts
+        if patterns > most or steps > _STEPS_PER_PATTERN * most:
+            raise _TooMany
+
+
+def _most(left: Sequence[int], share: _Share) -> int:
+    """How often a share fits into what is left; no share is empty."""
+    return min(
+        amount // taken
+        for amount, taken in zip(left, share, strict=True)
+        if taken
+    )
