@@ -70,6 +70,11 @@ _RELAXING_AT_LAST: Final = 0.6
 """The part of the time that is left when nothing helps the search any more; the bound may still become better."""
 
 
+def _a_part_of(stop: Stop) -> Stop:
+    """Return when to stop with a closer look at bounds."""
+    return stop.within(_LOOKING_CLOSER * stop.seconds())
+
+
 def relaxation_stop(stop: Stop) -> Stop:
     """Return when the ladder of relaxations has to make way for the search for answers."""
     seconds = stop.seconds()
@@ -280,7 +285,7 @@ class SearchedComponent(Component):
         levels = self._ladder.levels
         # Where a level has several weights, as much of it can be other demands, and those below may be other ones, too.
         if all(weights.lowest == weights.highest for weights in levels):
-            self._ladder.allow(stop.within(_LOOKING_CLOSER * stop.seconds()))
+            self._ladder.allow(_a_part_of(stop))
             placed, _ = self._known_of(levels)
             with suppress(Stopped):
                 self._learn(level, self._ladder.least_ranks(placed), None)
@@ -395,16 +400,16 @@ class SearchedComponent(Component):
         """
         bound = self._relaxed
         if bound is not None and self._can_look_closer(stop):
-            yield (bound := self._closer_bound(bound, stop))
+            yield (bound := self._closer_bound(bound, _a_part_of(stop)))
         has_climbed = False
         for bound in self.more_bounds(stop, least_gain):
             has_climbed = True
             yield bound
         if bound is not None and has_climbed and self._can_look_closer(stop):
-            yield self._closer_bound(bound, stop)
+            yield self._closer_bound(bound, _a_part_of(stop))
 
     def _closer_bound(self, bound: Bound, stop: Stop) -> Bound:
-        """The same with what the answer in hand says of levels that may have more than it."""
+        """The same with what the answer in hand says of levels that may have more than it, as far as there is time."""
         if self._ladder is None:
             return bound
         self._ladder.allow(stop)
@@ -417,15 +422,16 @@ class SearchedComponent(Component):
         reached, _ = self._known_of(self._ladder.levels)
         # Where all levels before the last have all that they can have, the relaxation has said all.
         may_help = reached[:-1] != self._ladder.limits[:-1]
-        seconds = self._ladder.seconds_to_look_closer + _ENDING_SECONDS
-        return may_help and seconds <= _LOOKING_CLOSER * stop.seconds()
+        seconds = self._ladder.least_seconds_to_look_closer + _ENDING_SECONDS
+        return may_help and seconds <= _a_part_of(stop).seconds()
 
     def _before_looking_closer(self, stop: Stop) -> Stop:
         """Return when a search has to end for that; without a limit, or if it is not worth it, the same stop."""
         if self._ladder is None or not self._can_look_closer(stop):
             return stop
         seconds = self._ladder.seconds_to_look_closer + _ENDING_SECONDS
-        return stop.within(stop.seconds() - seconds)
+        looking_closer = min(seconds, _a_part_of(stop).seconds())
+        return stop.within(stop.seconds() - looking_closer)
 
     def take_over(self, bound: Bound) -> None:
         """Count a bound, if it is no worse than what is known."""

@@ -376,9 +376,17 @@ class RelaxationLadder:
     # What follows from an answer in hand.
 
     @property
+    def least_seconds_to_look_closer(self) -> float:
+        """About how long it takes to prove anything by looking closer.
+
+        Infinite if there was no time for a linear program yet.
+        """
+        return self._program_seconds
+
+    @property
     def seconds_to_look_closer(self) -> float:
-        """About how long it takes to look closer; infinite if there was no time for a linear program yet."""
-        return self._program_seconds * len(self.levels)
+        """About how long it takes to look closer at all levels, and at all of them together before and after that."""
+        return self._program_seconds * (len(self.levels) + 1)
 
     def look_closer(
         self, bound: Bound, reached: Sequence[int], best: Sequence[int]
@@ -400,18 +408,31 @@ class RelaxationLadder:
         -------
         The same bound with what else is known then, as far as there was time.
         """
+        proven_before = bound.proven
         with suppress(Stopped):
+            # First what says the most, as there may be no time for more.
+            ranges = bound.ranges(reached, best)
+            self._look_at_all(ranges)
             for number in range(1, len(self.levels)):
-                ranges = bound.ranges(reached, best)
-                if ranges[number].most > reached[number]:
+                if self._has_time and ranges[number].most > reached[number]:
                     factors = [*[_NEXT_TO_NOTHING] * number, 1.0]
                     self._closer[number] += self._proof_between(
                         factors, ranges[:number]
                     )
                     bound = replace(bound, proven=self._all_proven())
-            ranges = bound.ranges(reached, best)
-            self._together += self._proof_between([1.0] * len(ranges), ranges)
+                    ranges = bound.ranges(reached, best)
+            if self._has_time and bound.proven != proven_before:
+                self._look_at_all(ranges)
         return replace(bound, together=tuple(self._together))
+
+    @property
+    def _has_time(self) -> bool:
+        """Whether there is time for a linear program."""
+        return self._program_seconds <= self.stop.seconds()
+
+    def _look_at_all(self, ranges: Sequence[LevelRange]) -> None:
+        """Prove a bound of all levels together."""
+        self._together += self._proof_between([1.0] * len(ranges), ranges)
 
     def least_ranks(self, placed: Sequence[int]) -> int:
         """Return the least sum of ranks of alternatives (KEP-4816) of all answers with so much of each level.
