@@ -3,7 +3,8 @@
 What stays are rows that every answer keeps (`dralloc.solve.optimum.relax.offers`): devices that one claim has for
 itself are as many as there are, counters and capacities are drawn on up to what is left, and so are CPU, memory and
 places of each node; of those who need more than half of a counter or a capacity, one gets it
-(`dralloc.solve.optimum.relax.halves`). Who goes to a node finds there, for each request of its claims, one alternative
+(`dralloc.solve.optimum.relax.halves`); on a shared device there are shares that fit beside each other
+(`dralloc.solve.optimum.relax.patterns`). Who goes to a node finds there, for each request of its claims, one alternative
 with enough devices (`dralloc.solve.optimum.relax.demand_kinds`); where all devices of some requests need a common
 value, devices that carry one; of a claim that several demands use, each of them needs a part. Gangs are placed as far
 as their quorum says or not at all, in one domain if they need one; a gang or a domain that has no room for that, if it

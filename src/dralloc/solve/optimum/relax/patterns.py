@@ -79,17 +79,18 @@ def with_patterns(offers: NodeOffers) -> NodeOffers:
     )
     kinds = sorted(by_kind.items(), key=lambda item: len(item[1]), reverse=True)
     for (limits, shares), devices in kinds[:_MOST_CLASSES]:
-        most = min(_MOST_PATTERNS, _PATTERNS_PER_DEVICE * len(devices))
-        listed, patterns = _listed(limits, shares, most)
+        longest = min(_MOST_PATTERNS, _PATTERNS_PER_DEVICE * len(devices))
+        listed, patterns = _listed(limits, shares, longest)
         # Of equal shares, the rows say how many there are.
         if len(listed) < 2:
             continue
         row_of: dict[_Share, int] = {}
         for place, share in enumerate(listed):
             row_of[share] = len(rows)
-            most = max(pattern[place] for pattern in patterns) * len(devices)
+            of_device = max(pattern[place] for pattern in patterns)
+            limit = of_device * len(devices)
             name = "pattern", limits, shares, share
-            rows.append(ResourceRow(None, ("pattern", name), most, name))
+            rows.append(ResourceRow(None, name, limit, name))
         for device in devices:
             for way, share in device.shares.items():
                 if share in row_of:

@@ -132,7 +132,9 @@ def _missed(
 # So the weight of an answer is at most what all limits cost, plus for each demand its
 # weight less what it pays on the cheapest node, where that is more than 0. A gang is
 # placed as far as its quorum says or not at all, and so its demands count together; in
-# one domain, if it needs one. Ranks of alternatives can have a price, too: then it is
+# one domain, if it needs one. Of a shared device a row may count who takes a share:
+# instead of its limit there is what the dearest pattern costs, as what is taken of the
+# device is part of a pattern. Ranks of alternatives can have a price, too: then it is
 # the weight less what ranks cost that is bounded.
 #
 # The better the prices, the better the bound; but it holds for all of them (Lagrange;
