@@ -85,6 +85,27 @@ def test_halves_of_a_counter_are_counted_too() -> None:
     assert least_missed(builder) == 1
 
 
+def test_who_asks_for_all_devices_of_a_node_has_it_alone() -> None:
+    builder = ProblemBuilder(nodes=2)
+    for node in (0, 0, 0, 1, 1):
+        builder.device(node)
+    for count in (None, None, 1, 1):
+        builder.pod(builder.claim(AlternativeSpec(count=count)))
+    # One node goes to a claim for all, the other one to the two that ask for one device.
+    assert least_missed(builder) == 1
+
+
+def test_all_shared_devices_are_one_share_at_least() -> None:
+    builder = ProblemBuilder()
+    for _ in range(2):
+        builder.device(capacity={"memory": 10})
+    for _ in range(3):
+        amounts = {"memory": 5}
+        builder.pod(builder.claim(AlternativeSpec(None, capacity=amounts)))
+    # Two of them fit, with a share of each device; the bound counts one share of any, which leaves room for the third.
+    assert least_missed(builder) == 0
+
+
 def test_who_uses_a_claim_with_others_takes_a_part_of_it() -> None:
     builder = ProblemBuilder()
     builder.device()

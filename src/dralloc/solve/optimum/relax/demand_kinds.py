@@ -46,6 +46,7 @@ from dralloc.solve.optimum.relax.domain_limits import (
 from dralloc.solve.optimum.stopping import Stop
 
 __all__ = [
+    "ALL_DEVICES",
     "Amounts",
     "DemandKind",
     "DemandKinds",
@@ -88,6 +89,10 @@ Draws = tuple[tuple[int, int], ...]
 """Rows, or whatever else has a number, each with how much is taken of it."""
 
 
+ALL_DEVICES: Final = 0
+"""Stands for the number of devices that a node has (allocation mode ``All``)."""
+
+
 class ItemPart(NamedTuple):
     """So many devices of a type, with the attribute whose value they have in common with the rest; empty for none."""
 
@@ -97,7 +102,7 @@ class ItemPart(NamedTuple):
 
 
 Item = tuple[ItemPart, ...]
-"""One device of a type, or devices that carry a common value (``matchAttribute``)."""
+"""One device of a type, all that a node has, or devices that carry a common value (``matchAttribute``)."""
 
 Option = tuple[tuple[int, int], ...]
 """Items (indices) with how many are needed, all together; nothing, if it is not understood."""
@@ -349,12 +354,15 @@ class _DemandReader:
         return self.demand_kinds.items.number(tuple(parts))
 
     def _option(self, spec: Alternative) -> Option:
-        """Admin access takes nothing that others could not have; how many ``All`` are is not said."""
-        if spec.admin or spec.count is None:
+        """Admin access takes nothing that others could not have."""
+        if spec.admin:
             return ()
-        device = ItemPart(self._type(spec), 1, "")
-        item = self.demand_kinds.items.number((device,))
-        return ((item, spec.count),)
+        number, times = (
+            (ALL_DEVICES, 1) if spec.count is None else (1, spec.count)
+        )
+        part = ItemPart(self._type(spec), number, "")
+        item = self.demand_kinds.items.number((part,))
+        return ((item, times),)
 
     def _type(self, spec: Alternative) -> int:
         key = self.problem.eligibility.request_key(spec.index)

@@ -33,6 +33,7 @@ from dralloc.problem.ledger import Ledger, counter_consumption
 from dralloc.problem.supply import NODE_DRIVER, Scalar
 from dralloc.solve.optimum.classes.demand_classes import Listed
 from dralloc.solve.optimum.relax.demand_kinds import (
+    ALL_DEVICES,
     Amounts,
     DemandKinds,
     Draws,
@@ -357,11 +358,14 @@ class _OfferReader:
         if not item[0].attribute:
             [(type_, number, _)] = item
             key: tuple[Hashable, ...] = ("type", type_)
-            supply = self._supply(node, key, None, by_type[type_], supplies)
-            if supply is not None:
-                yield Combination(
-                    ((supply, number),), self.supplies[supply].number
-                )
+            classes = by_type[type_]
+            supply = self._supply(node, key, None, classes, supplies)
+            if supply is None:
+                return
+            if number == ALL_DEVICES:
+                number = self._at_least_of_all(classes)
+            most_times = self.supplies[supply].number // number
+            yield Combination(((supply, number),), most_times)
             return
         for value, carriers in self._carriers(item, by_type).items():
             # Values that as many equal devices carry are alike.
@@ -381,6 +385,20 @@ class _OfferReader:
                     for supply, number in draws
                 )
                 yield Combination(tuple(draws), min(times))
+
+    def _at_least_of_all(self, classes: Sequence[_DeviceClass]) -> int:
+        """How many devices a claim for all of some classes has at least.
+
+        One that finds a device in use is not granted, so that the others may count. A claim for all has one share of
+        each shared device, and of several generations of a pool the devices of one.
+        """
+        dedicated = [
+            device_class.number
+            for device_class in classes
+            if not device_class.view.shareable
+            and device_class.view.slot not in self.problem.several_versions
+        ]
+        return max(1, sum(dedicated))
 
     def _carriers(
         self, item: Item, by_type: Mapping[int, Sequence[_DeviceClass]]
