@@ -175,6 +175,31 @@ def test_devices_with_a_common_value_are_counted_value_by_value() -> None:
     assert least_missed(builder) >= 1
 
 
+@pytest.mark.parametrize(
+    ("values", "asked_for", "missed"),
+    [
+        # Both claims would need the device with another value.
+        ([0, 0, 0, 1], 2, 1),
+        ([0, 0, 1, 1], 2, 0),
+        # There are 924 ways to choose six of twelve values: all that is said is that they are six devices.
+        (list(range(12)), 6, 0),
+        (list(range(11)), 6, 1),
+    ],
+)
+def test_devices_without_a_common_value_are_chosen_among_values(
+    values: list[int], asked_for: int, missed: int
+) -> None:
+    builder = ProblemBuilder()
+    for value in values:
+        builder.device(attributes={"adapter": [value]})
+    differ = Constraint(ConstraintKind.DISTINCT, "adapter", frozenset())
+    for _ in range(2):
+        builder.pod(
+            builder.claim(AlternativeSpec(asked_for), constraints=[differ])
+        )
+    assert least_missed(builder) == missed
+
+
 def test_a_gang_without_room_is_left_out() -> None:
     builder = ProblemBuilder(nodes=2)
     for node in (0, 0, 1):

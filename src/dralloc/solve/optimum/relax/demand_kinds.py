@@ -15,7 +15,7 @@ from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, assert_never
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -94,15 +94,20 @@ ALL_DEVICES: Final = 0
 
 
 class ItemPart(NamedTuple):
-    """So many devices of a type, with the attribute whose value they have in common with the rest; empty for none."""
+    """So many devices of a type.
+
+    ``attribute``: that whose value they have in common with the rest, or of which no two of them have the same; empty
+    for none.
+    """
 
     type: int
     number: int
     attribute: str
+    is_distinct: bool = False
 
 
 Item = tuple[ItemPart, ...]
-"""One device of a type, all that a node has, or devices that carry a common value (``matchAttribute``)."""
+"""One device of a type, all that a node has, or devices that carry a common value, or different ones."""
 
 Option = tuple[tuple[int, int], ...]
 """Items (indices) with how many are needed, all together; nothing, if it is not understood."""
@@ -325,7 +330,7 @@ class _DemandReader:
                 if _is_covered(constraint, request)
             ]
             specs = [request.alternatives[0] for request in together]
-            if _is_bundle(constraint, specs):
+            if _are_bound(constraint, specs):
                 bundle = ((self._item(specs, constraint), 1),)
                 yield OptionSet((bundle,), sharers=sharers)
                 for request in together:
@@ -346,9 +351,10 @@ class _DemandReader:
             )
             for spec in specs
         )
+        is_distinct = constraint.kind is ConstraintKind.DISTINCT
         # Sorted, so that the same bundle is the same item whoever asks for it.
         parts = sorted(
-            ItemPart(type_, count, attribute)
+            ItemPart(type_, count, attribute, is_distinct)
             for (type_, attribute), count in counts.items()
         )
         return self.demand_kinds.items.number(tuple(parts))
@@ -376,20 +382,15 @@ def _is_covered(constraint: Constraint, request: Request) -> bool:
     )
 
 
-def _is_bundle(constraint: Constraint, specs: Sequence[Alternative]) -> bool:
-    """Whether all devices for the requests carry a common value, and at least two do.
+def _are_bound(constraint: Constraint, specs: Sequence[Alternative]) -> bool:
+    """Whether devices for the requests, at least two, all carry a common value; or those for one, each another one.
 
     A single device need not carry any value that others can have.
     """
-    match constraint.kind:
-        case ConstraintKind.MATCH:
-            if constraint.scope:
-                return False
-        case ConstraintKind.DISTINCT:
-            # Devices that differ need not be found together.
-            return False
-        case _:
-            assert_never(constraint.kind)
+    if constraint.scope:
+        return False
+    if constraint.kind is ConstraintKind.DISTINCT and len(specs) > 1:
+        return False
     if any(spec.admin or spec.count is None for spec in specs):
         return False
     return sum(spec.count or 0 for spec in specs) > 1

@@ -360,11 +360,12 @@ class _Program:
         else:
             row = self._row(0.0)
             for draws in ways:
-                needs = [
+                # Different values of a region may be alike, and then are one supply.
+                needs = summed(
                     (self._supply(supply), float(number))
                     for supply, number in draws
-                ]
-                self._variable([(row, -1.0), *needs])
+                )
+                self._variable([(row, -1.0), *needs.items()])
         self.item_rows[region, item] = row
         return row
 

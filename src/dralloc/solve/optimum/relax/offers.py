@@ -16,6 +16,8 @@ from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
+from math import comb
 from typing import Final, NamedTuple, cast
 
 from dralloc.problem import (
@@ -54,6 +56,9 @@ __all__ = [
     "WayIndex",
     "node_offers_of",
 ]
+
+_MOST_COMBINATIONS: Final = 24
+"""Of more ways to choose different values it is not said that they differ."""
 
 _MOST_SHARES: Final = 2**31
 """More than anybody can ask for of a device that is shared without limits."""
@@ -356,7 +361,7 @@ class _OfferReader:
     ) -> Iterator[Combination]:
         """The ways to make an item on a node; ``supplies``: those of the node so far, by key."""
         if not item[0].attribute:
-            [(type_, number, _)] = item
+            type_, number = item[0].type, item[0].number
             key: tuple[Hashable, ...] = ("type", type_)
             classes = by_type[type_]
             supply = self._supply(node, key, None, classes, supplies)
@@ -366,6 +371,9 @@ class _OfferReader:
                 number = self._at_least_of_all(classes)
             most_times = self.supplies[supply].number // number
             yield Combination(((supply, number),), most_times)
+            return
+        if item[0].is_distinct:
+            yield from self._distinct(node, item, by_type, supplies)
             return
         for value, carriers in self._carriers(item, by_type).items():
             # Values that as many equal devices carry are alike.
@@ -385,6 +393,43 @@ class _OfferReader:
                     for supply, number in draws
                 )
                 yield Combination(tuple(draws), min(times))
+
+    def _distinct(
+        self,
+        node: NodeIndex,
+        item: Item,
+        by_type: Mapping[int, Sequence[_DeviceClass]],
+        supplies: dict[Hashable, int | None],
+    ) -> Iterator[Combination]:
+        """The ways to get devices of a type of which no two carry the same value.
+
+        At most one of them carries none. A device with several values stands for each of these: where no two have any
+        in common, their first ones differ.
+        """
+        [(type_, number, attribute, _)] = item
+        classes = by_type[type_]
+        index = self.attributes.index(attribute)
+        classes_of = grouped(
+            (value, device_class)
+            for device_class in classes
+            for value in device_class.values[index] or (None,)
+        )
+        if comb(len(classes_of), number) > _MOST_COMBINATIONS:
+            plain = self._supply(node, ("type", type_), None, classes, supplies)
+            if plain is not None:
+                times = self.supplies[plain].number // number
+                yield Combination(((plain, number),), times)
+            return
+        own_supplies = []
+        for value, carriers in classes_of.items():
+            key = "value", type_, attribute, value
+            role = _numbers_of(carriers)
+            supply = self._supply(node, key, (role,), carriers, supplies)
+            if supply is not None:
+                own_supplies.append(supply)
+        for chosen in combinations(own_supplies, number):
+            times = min(self.supplies[supply].number for supply in chosen)
+            yield Combination(tuple([(supply, 1) for supply in chosen]), times)
 
     def _at_least_of_all(self, classes: Sequence[_DeviceClass]) -> int:
         """How many devices a claim for all of some classes has at least.
