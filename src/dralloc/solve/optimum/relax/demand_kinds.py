@@ -53,6 +53,7 @@ __all__ = [
     "Draws",
     "Integers",
     "Item",
+    "ItemPart",
     "Option",
     "ResourceRow",
     "Shape",

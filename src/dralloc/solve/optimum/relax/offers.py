@@ -41,6 +41,7 @@ from dralloc.solve.optimum.relax.demand_kinds import (
     Draws,
     Integers,
     Item,
+    ItemPart,
     ResourceRow,
     amounts_of,
 )
@@ -361,20 +362,52 @@ class _OfferReader:
     ) -> Iterator[Combination]:
         """The ways to make an item on a node; ``supplies``: those of the node so far, by key."""
         if not item[0].attribute:
-            type_, number = item[0].type, item[0].number
-            key: tuple[Hashable, ...] = ("type", type_)
-            classes = by_type[type_]
-            supply = self._supply(node, key, None, classes, supplies)
-            if supply is None:
-                return
-            if number == ALL_DEVICES:
-                number = self._at_least_of_all(classes)
-            most_times = self.supplies[supply].number // number
-            yield Combination(((supply, number),), most_times)
+            yield from self._of_type(node, item[0], by_type, supplies)
+        elif item[0].is_distinct:
+            yield from self._distinct(node, item[0], by_type, supplies)
+        else:
+            yield from self._with_common_value(node, item, by_type, supplies)
+
+    def _of_type(
+        self,
+        node: NodeIndex,
+        part: ItemPart,
+        by_type: Mapping[int, Sequence[_DeviceClass]],
+        supplies: dict[Hashable, int | None],
+    ) -> Iterator[Combination]:
+        """So many devices of a type, or all."""
+        classes, key = by_type[part.type], ("type", part.type)
+        supply = self._supply(node, key, None, classes, supplies)
+        if supply is None:
             return
-        if item[0].is_distinct:
-            yield from self._distinct(node, item, by_type, supplies)
-            return
+        number = part.number
+        if number == ALL_DEVICES:
+            number = self._at_least_of_all(classes)
+        times = self.supplies[supply].number // number
+        yield Combination(((supply, number),), times)
+
+    def _at_least_of_all(self, classes: Sequence[_DeviceClass]) -> int:
+        """How many devices a claim for all of some classes has at least.
+
+        One that finds a device in use is not granted, so that the others may count. A claim for all has one share of
+        each shared device, and of several generations of a pool the devices of one.
+        """
+        dedicated = [
+            device_class.number
+            for device_class in classes
+            if not device_class.view.shareable
+            and device_class.view.slot not in self.problem.several_versions
+        ]
+        return max(1, sum(dedicated))
+
+    def _with_common_value(
+        self,
+        node: NodeIndex,
+        item: Item,
+        by_type: Mapping[int, Sequence[_DeviceClass]],
+        supplies: dict[Hashable, int | None],
+    ) -> Iterator[Combination]:
+        """For each value, devices that carry it."""
         for value, carriers in self._carriers(item, by_type).items():
             # Values that as many equal devices carry are alike.
             role = tuple(map(_numbers_of, carriers))
@@ -397,53 +430,35 @@ class _OfferReader:
     def _distinct(
         self,
         node: NodeIndex,
-        item: Item,
+        part: ItemPart,
         by_type: Mapping[int, Sequence[_DeviceClass]],
         supplies: dict[Hashable, int | None],
     ) -> Iterator[Combination]:
-        """The ways to get devices of a type of which no two carry the same value.
+        """For each choice of values, a device that carries each of them.
 
         At most one of them carries none. A device with several values stands for each of these: where no two have any
         in common, their first ones differ.
         """
-        [(type_, number, attribute, _)] = item
-        classes = by_type[type_]
-        index = self.attributes.index(attribute)
+        classes = by_type[part.type]
+        index = self.attributes.index(part.attribute)
         classes_of = grouped(
             (value, device_class)
             for device_class in classes
             for value in device_class.values[index] or (None,)
         )
-        if comb(len(classes_of), number) > _MOST_COMBINATIONS:
-            plain = self._supply(node, ("type", type_), None, classes, supplies)
-            if plain is not None:
-                times = self.supplies[plain].number // number
-                yield Combination(((plain, number),), times)
+        if comb(len(classes_of), part.number) > _MOST_COMBINATIONS:
+            yield from self._of_type(node, part, by_type, supplies)
             return
-        own_supplies = []
+        supplies_by_value = []
         for value, carriers in classes_of.items():
-            key = "value", type_, attribute, value
-            role = _numbers_of(carriers)
-            supply = self._supply(node, key, (role,), carriers, supplies)
+            key = "value", part.type, part.attribute, value
+            role = (_numbers_of(carriers),)
+            supply = self._supply(node, key, role, carriers, supplies)
             if supply is not None:
-                own_supplies.append(supply)
-        for chosen in combinations(own_supplies, number):
+                supplies_by_value.append(supply)
+        for chosen in combinations(supplies_by_value, part.number):
             times = min(self.supplies[supply].number for supply in chosen)
             yield Combination(tuple([(supply, 1) for supply in chosen]), times)
-
-    def _at_least_of_all(self, classes: Sequence[_DeviceClass]) -> int:
-        """How many devices a claim for all of some classes has at least.
-
-        One that finds a device in use is not granted, so that the others may count. A claim for all has one share of
-        each shared device, and of several generations of a pool the devices of one.
-        """
-        dedicated = [
-            device_class.number
-            for device_class in classes
-            if not device_class.view.shareable
-            and device_class.view.slot not in self.problem.several_versions
-        ]
-        return max(1, sum(dedicated))
 
     def _carriers(
         self, item: Item, by_type: Mapping[int, Sequence[_DeviceClass]]
