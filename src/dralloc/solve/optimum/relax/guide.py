@@ -269,16 +269,16 @@ class _Program:
             self.objective[self._variable(terms)] = -cost
 
     def _list_patterns(self, pattern_class: PatternClass) -> None:
-        """A variable for each pattern: of how many units this is taken."""
+        """A variable for each pattern: on how many devices there is this one."""
         rows = self.guide.row_of[list(pattern_class.rows)].tolist()
-        units = self._row(float(len(pattern_class.nodes)))
+        devices = self._row(float(len(pattern_class.nodes)))
         for pattern in pattern_class.patterns.tolist():
             supplied = [
                 (row, -float(times))
                 for row, times in zip(rows, pattern, strict=True)
                 if times
             ]
-            self._variable([(units, 1.0), *supplied])
+            self._variable([(devices, 1.0), *supplied])
 
     def _row(self, limit: float) -> int:
         self.rows.append(([], []))

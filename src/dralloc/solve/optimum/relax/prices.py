@@ -491,8 +491,8 @@ class Market:
         """
         total: int = sum((prices * self.limits).tolist())
         for pattern_class in self.offers.pattern_classes:
-            units = len(pattern_class.nodes)
-            total += units * _dearest_pattern(pattern_class, prices)
+            devices = len(pattern_class.nodes)
+            total += devices * _dearest_pattern(pattern_class, prices)
         tariff = self._tariff(prices, rank_price)
         values: list[Integers] = []
         for number, kind in enumerate(self.stop.each(self.demand_kinds.kinds)):
@@ -655,7 +655,7 @@ def market_of(
 
 
 def _dearest_pattern(pattern_class: PatternClass, prices: Integers) -> int:
-    """What the shares of a unit cost together at most."""
+    """What the shares of a device cost together at most."""
     costs = pattern_class.patterns @ prices[list(pattern_class.rows)]
     return int(costs.max())
 
