@@ -277,14 +277,24 @@ def test_a_limit_that_is_not_reached_changes_no_proof(
 
 
 def test_what_its_share_was_not_enough_for_goes_on_with_the_rest() -> None:
-    """The first has a small share of the time, and needs all that the second, which is large, leaves."""
+    """The first has a quarter of the time at first, and needs what the second, which is large, leaves."""
     slow, large = (
-        Impatient(size=1, needed=0.05),
+        Impatient(size=1, needed=0.6),
         Impatient(size=100_000, needed=0.0),
     )
-    TimeSharing(Options(), Stop.after(20.0)).improve([0], [slow, large])
+    TimeSharing(Options(), Stop.after(2.0)).improve([0], [slow, large])
     assert (is_proven(slow, 0), is_proven(large, 0)) == (True, True)
     assert slow.runs > 1
+
+
+def test_however_small_it_is_a_component_has_a_part_of_the_time() -> None:
+    """Its size is counted in demands, say, and that of the other one in candidates; that one takes all it can get."""
+    small, large = (
+        Impatient(size=1, needed=0.1),
+        Impatient(size=100_000, needed=inf),
+    )
+    TimeSharing(Options(), Stop.after(1.0)).improve([0], [small, large])
+    assert is_proven(small, 0)
 
 
 def test_who_waits_alone_has_all_that_is_left() -> None:
@@ -299,10 +309,10 @@ def test_who_waits_alone_has_all_that_is_left() -> None:
 def test_later_tiers_wait_for_what_a_tier_still_needs() -> None:
     """What its share of the time was not enough for has another turn before anybody has one in the next tier."""
     turns: list[tuple[int, int]] = []
-    slow = Impatient(size=1, needed=0.05, bounds=(0, 1), turns=turns)
+    slow = Impatient(size=1, needed=1.2, bounds=(0, 1), turns=turns)
     large = Impatient(size=100_000, needed=0.0, bounds=(0, 1), turns=turns)
     later = Impatient(size=2, needed=0.0, bounds=(1, 0), turns=turns)
-    TimeSharing(Options(), Stop.after(20.0)).improve(
+    TimeSharing(Options(), Stop.after(4.0)).improve(
         [0, 1], [slow, large, later]
     )
     assert turns == [(1, 0), (100_000, 0), (1, 0), (2, 1)]

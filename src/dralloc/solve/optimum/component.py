@@ -368,7 +368,7 @@ class TimeSharing:
         to_come = sum(component.size for component in todo)
         # However small a component is beside others: half of the time is for all of them in equal parts.
         equal_part = self.stop.seconds() / (2 * max(1, len(todo)))
-        least_share = max(least_share, min(_LEAST_SECONDS, equal_part))
+        least_share = max(least_share, equal_part)
         cut_short = []
         for component in todo:
             by_size = self.stop.seconds()
