@@ -214,6 +214,14 @@ class _DeviceClass:
     number: int = 0
 
 
+class _Stock(NamedTuple):
+    """What a node has: by type, devices that could be had; and by key, supplies read so far, None where nothing is."""
+
+    node: NodeIndex
+    by_type: Mapping[int, Sequence[_DeviceClass]]
+    supplies: dict[Hashable, int | None]
+
+
 class _OfferReader:
     def __init__(
         self, problem: Problem, demand_kinds: DemandKinds, stop: Stop
@@ -287,14 +295,12 @@ class _OfferReader:
         for device_class in self._classes(node):
             for type_ in device_class.offered.charges:
                 by_type[type_].append(device_class)
-        supplies: dict[Hashable, int | None] = {}
+        stock = _Stock(node, by_type, {})
         for number, item in enumerate(self.demand_kinds.items):
             if all(part.type in by_type for part in item):
-                combinations = tuple(
-                    self._combinations(node, item, by_type, supplies)
-                )
-                if combinations:
-                    self.items[node, number] = combinations
+                ways = tuple(self._combinations(stock, item))
+                if ways:
+                    self.items[node, number] = ways
 
     def _classes(self, node: NodeIndex) -> list[_DeviceClass]:
         """The devices that somebody could get on the node."""
@@ -353,31 +359,19 @@ class _OfferReader:
 
     # Items.
 
-    def _combinations(
-        self,
-        node: NodeIndex,
-        item: Item,
-        by_type: Mapping[int, Sequence[_DeviceClass]],
-        supplies: dict[Hashable, int | None],
-    ) -> Iterator[Combination]:
-        """The ways to make an item on a node; ``supplies``: those of the node so far, by key."""
+    def _combinations(self, stock: _Stock, item: Item) -> Iterator[Combination]:
+        """The ways to make an item."""
         if not item[0].attribute:
-            yield from self._of_type(node, item[0], by_type, supplies)
+            yield from self._of_type(stock, item[0])
         elif item[0].is_distinct:
-            yield from self._distinct(node, item[0], by_type, supplies)
+            yield from self._distinct(stock, item[0])
         else:
-            yield from self._with_common_value(node, item, by_type, supplies)
+            yield from self._with_common_value(stock, item)
 
-    def _of_type(
-        self,
-        node: NodeIndex,
-        part: ItemPart,
-        by_type: Mapping[int, Sequence[_DeviceClass]],
-        supplies: dict[Hashable, int | None],
-    ) -> Iterator[Combination]:
+    def _of_type(self, stock: _Stock, part: ItemPart) -> Iterator[Combination]:
         """So many devices of a type, or all."""
-        classes, key = by_type[part.type], ("type", part.type)
-        supply = self._supply(node, key, None, classes, supplies)
+        classes, key = stock.by_type[part.type], ("type", part.type)
+        supply = self._supply(stock, key, None, classes)
         if supply is None:
             return
         number = part.number
@@ -401,20 +395,16 @@ class _OfferReader:
         return max(1, sum(dedicated))
 
     def _with_common_value(
-        self,
-        node: NodeIndex,
-        item: Item,
-        by_type: Mapping[int, Sequence[_DeviceClass]],
-        supplies: dict[Hashable, int | None],
+        self, stock: _Stock, item: Item
     ) -> Iterator[Combination]:
         """For each value, devices that carry it."""
-        for value, carriers in self._carriers(item, by_type).items():
+        for value, carriers in self._carriers(item, stock.by_type).items():
             # Values that as many equal devices carry are alike.
             role = tuple(map(_numbers_of, carriers))
             draws = []
             for part, classes in zip(item, carriers, strict=True):
                 key = "value", part.type, part.attribute, value
-                supply = self._supply(node, key, role, classes, supplies)
+                supply = self._supply(stock, key, role, classes)
                 if (
                     supply is not None
                     and self.supplies[supply].number >= part.number
@@ -427,19 +417,13 @@ class _OfferReader:
                 )
                 yield Combination(tuple(draws), min(times))
 
-    def _distinct(
-        self,
-        node: NodeIndex,
-        part: ItemPart,
-        by_type: Mapping[int, Sequence[_DeviceClass]],
-        supplies: dict[Hashable, int | None],
-    ) -> Iterator[Combination]:
+    def _distinct(self, stock: _Stock, part: ItemPart) -> Iterator[Combination]:
         """For each choice of values, a device that carries each of them.
 
         At most one of them carries none. A device with several values stands for each of these: where no two have any
         in common, their first ones differ.
         """
-        classes = by_type[part.type]
+        classes = stock.by_type[part.type]
         index = self.attributes.index(part.attribute)
         classes_of = grouped(
             (value, device_class)
@@ -447,13 +431,13 @@ class _OfferReader:
             for value in device_class.values[index] or (None,)
         )
         if comb(len(classes_of), part.number) > _MOST_COMBINATIONS:
-            yield from self._of_type(node, part, by_type, supplies)
+            yield from self._of_type(stock, part)
             return
         supplies_by_value = []
         for value, carriers in classes_of.items():
             key = "value", part.type, part.attribute, value
             role = (_numbers_of(carriers),)
-            supply = self._supply(node, key, role, carriers, supplies)
+            supply = self._supply(stock, key, role, carriers)
             if supply is not None:
                 supplies_by_value.append(supply)
         for chosen in combinations(supplies_by_value, part.number):
@@ -484,22 +468,22 @@ class _OfferReader:
 
     def _supply(
         self,
-        node: NodeIndex,
+        stock: _Stock,
         key: tuple[Hashable, ...],
         role: Hashable,
         classes: Sequence[_DeviceClass],
-        supplies: dict[Hashable, int | None],
     ) -> int | None:
         """The number of a supply; None if nobody can have any of it."""
+        supplies = stock.supplies
         if key in supplies:
             return supplies[key]
         type_ = cast(int, key[1])
-        assignments = [self._way(node, type_, offer) for offer in classes]
+        assignments = [self._way(stock.node, type_, offer) for offer in classes]
         ways = tuple([way for way in assignments if way])
         supplies[key] = None
         if ways:
             supplies[key] = len(self.supplies)
-            self.supplies.append(TypeSupply(node, (*key[:2], role), ways))
+            self.supplies.append(TypeSupply(stock.node, (*key[:2], role), ways))
         return supplies[key]
 
     def _way(
