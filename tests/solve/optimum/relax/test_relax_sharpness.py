@@ -76,6 +76,16 @@ def test_shares_that_are_not_listed_still_take_their_part(
     assert least_missed(builder) == 2
 
 
+def test_a_share_of_a_byte_is_not_listed_billions_of_times() -> None:
+    builder = ProblemBuilder()
+    builder.device(capacity={"memory": 2**50})
+    for memory in (2**49, 2**49, 2**49, 1):
+        amounts = {"memory": memory}
+        builder.pod(builder.claim(AlternativeSpec(capacity=amounts)))
+    # A byte is next to nothing of what there is: only the large ones are counted.
+    assert least_missed(builder) == 1
+
+
 def test_halves_of_a_counter_are_counted_too() -> None:
     builder = ProblemBuilder()
     slices = builder.counter(total=7)

@@ -15,7 +15,7 @@ from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -262,7 +262,6 @@ class _DemandReader:
             if not demand.is_defective
             for claim in demand.claims
         )
-        self._choices: dict[Hashable, tuple[OptionSet, ...]] = {}
         self._shapes: dict[Hashable, int] = {}
         self._domains: dict[int, int] = {}
         self._node_sets: dict[int, int] = {}
@@ -390,8 +389,15 @@ def _are_bound(constraint: Constraint, specs: Sequence[Alternative]) -> bool:
     """
     if constraint.scope:
         return False
-    if constraint.kind is ConstraintKind.DISTINCT and len(specs) > 1:
-        return False
+    match constraint.kind:
+        case ConstraintKind.MATCH:
+            pass
+        case ConstraintKind.DISTINCT:
+            # How several requests share values out is left out.
+            if len(specs) > 1:
+                return False
+        case _:
+            assert_never(constraint.kind)
     if any(spec.admin or spec.count is None for spec in specs):
         return False
     return sum(spec.count or 0 for spec in specs) > 1

@@ -170,15 +170,19 @@ def _patterns(
     _TooMany
         They are too many to list.
     """
-    steps = patterns = 0
+    steps, patterns = 1, 0
     # Patterns that are begun: how often there is each of the first shares, and what is left then.
     begun: list[tuple[_Pattern, Sequence[int]]] = [((), limits)]
     while begun:
         counts, left = begun.pop()
-        steps += 1
         if len(counts) < len(shares):
             share = shares[len(counts)]
-            for times in range(_most(left, share) + 1):
+            times_at_most = _most(left, share)
+            # Asked before they are begun: of a byte, a device has billions of shares.
+            steps += times_at_most + 1
+            if steps > _STEPS_PER_PATTERN * most:
+                raise _TooMany
+            for times in range(times_at_most + 1):
                 rest = [
                     amount - times * taken
                     for amount, taken in zip(left, share, strict=True)
@@ -186,9 +190,9 @@ def _patterns(
                 begun.append(((*counts, times), rest))
         elif not any(_most(left, share) for share in shares):
             patterns += 1
+            if patterns > most:
+                raise _TooMany
             yield counts
-        if patterns > most or steps > _STEPS_PER_PATTERN * most:
-            raise _TooMany
 
 
 def _most(left: Sequence[int], share: _Share) -> int:
