@@ -43,9 +43,9 @@ def test_the_optimum_is_the_same_from_wherever_it_starts(
 ) -> None:
     before = without_some(cluster, random, 0.2)
     now = without_some(cluster, random, 0.2)
-    start = dralloc.allocate(before, time_limit=5)
-    continued = dralloc.allocate(now, start=start, time_limit=5)
-    fresh = dralloc.allocate(now, time_limit=5)
+    start = dralloc.allocate(before, time_limit=2)
+    continued = dralloc.allocate(now, start=start, time_limit=2)
+    fresh = dralloc.allocate(now, time_limit=2)
     assert continued.objective <= (fresh.bound or 0)
     assert fresh.objective <= (continued.bound or 0)
 

@@ -66,7 +66,7 @@ def test_bundles_of_several_claims_are_counted_and_packed(
     exact = solve(problem, Options(per_device=True))
     for thresholds in (
         Thresholds(),
-        Thresholds(pattern_effort=0, listed_amounts=0),
+        Thresholds(pattern_effort=0, listed_patterns=0),
     ):
         found = solve(problem, Options(thresholds=thresholds))
         check(problem, found)

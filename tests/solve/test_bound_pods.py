@@ -84,7 +84,7 @@ def test_devices_and_counts_lead_to_the_same_worth(pods: BoundPods) -> None:
 def test_nodes_can_be_packed(pods: BoundPods) -> None:
     found = solve(
         pods.whole,
-        Options(thresholds=Thresholds(pattern_effort=0, listed_amounts=0)),
+        Options(thresholds=Thresholds(pattern_effort=0, listed_patterns=0)),
     )
     check(pods.whole, found)
     assert worth(found) == worth(solve(pods.whole, Options(per_device=True)))

@@ -14,7 +14,7 @@ from examples import examples
 from pod_strategies import BoundPods, bound_pods
 
 TAKING = bound_pods(max_pods=5, max_rules=0, footprints=st.just(True))
-PACKED = Options(thresholds=Thresholds(pattern_effort=0, listed_amounts=0))
+PACKED = Options(thresholds=Thresholds(pattern_effort=0, listed_patterns=0))
 
 
 def worth(problem: Problem, options: Options) -> list[int]:

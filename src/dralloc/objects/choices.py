@@ -296,8 +296,8 @@ class Thresholds:
         take too many of them.
     pattern_effort
         More devices are not looked at for the patterns of one bin: bins with more patterns are packed.
-    listed_amounts
-        A shared device that is asked for in so many different amounts, or fewer, has patterns that can be listed.
+    listed_patterns
+        So many patterns are listed of the shares of one device: where there are more, capacities are only added up.
     packings, round_packings
         How many are made however short the time is, and in the first round of a longer search.
     candidates
@@ -311,7 +311,7 @@ class Thresholds:
     components: int = 2
     seconds: float = 5.0
     pattern_effort: int = 100_000
-    listed_amounts: int = 8
+    listed_patterns: int = 1_000
     packings: int = 4
     round_packings: int = 2
     candidates: int = 4_000_000

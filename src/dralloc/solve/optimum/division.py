@@ -517,7 +517,7 @@ class _ClassComponent:
                     self.classes,
                     self.spaces,
                     requirements,
-                    thresholds.listed_amounts,
+                    thresholds.listed_patterns,
                     stop,
                 )
         supplies += flow_supplies(sources)

@@ -16,6 +16,9 @@ from dralloc.problem.solution import Status
 from dralloc.solve.optimum import Options, solve
 from dralloc.solve.optimum.candidates import survey
 from dralloc.solve.optimum.division import divide
+from dralloc.solve.optimum.packing.models import Relaxation
+from dralloc.solve.optimum.search import minimise
+from dralloc.solve.optimum.stopping import Stop
 from examples import examples
 from solve.optimum.problem_builder import (
     AlternativeSpec,
@@ -40,7 +43,7 @@ PACKED = Thresholds(pattern_effort=0)
 SETTINGS = {
     "patterns": PACKED,
     "amounts": replace(
-        PACKED, listed_amounts=0
+        PACKED, listed_patterns=0
     ),  # nor are those of shared devices
     "proof": replace(
         PACKED, packings=0, round_packings=0
@@ -174,3 +177,28 @@ def test_a_limit_that_is_not_reached_changes_no_proof_however_many_bins(
     assert packed(problem, options)
     found = solve(problem, options)
     assert (len(found.placements), found.status) == (70, Status.OPTIMAL)
+
+
+def least_missed(problem: Problem, listed_patterns: int) -> int:
+    """What the relaxation says."""
+    thresholds = replace(PACKED, listed_patterns=listed_patterns)
+    [instance] = divide(
+        problem,
+        lambda demands: survey(problem, demands),
+        Options(thresholds=thresholds),
+    ).packed
+    relaxation = Relaxation(instance)
+    return minimise(relaxation.cp, relaxation.cost(0), Options(), Stop()).bound
+
+
+def test_shares_of_many_sizes_are_no_fractions() -> None:
+    """Two shares of more than a third fit on a device, in whatever sizes; their sums leave room for more."""
+    builder = ProblemBuilder(nodes=4)
+    for node in range(4):
+        builder.device(node, capacity={"memory": 100, "cores": 100})
+    for amount in range(34, 46):
+        capacity = {"memory": amount, "cores": 79 - amount}
+        builder.pod(builder.claim(AlternativeSpec(capacity=capacity)))
+    problem = builder.problem()
+    assert least_missed(problem, 1_000) == 4
+    assert least_missed(problem, 0) < 4

@@ -162,7 +162,7 @@ def as_packing_instance(
     classes: Sequence[DemandClass],
     spaces: Sequence[StateSpace],
     requirements: Sequence[Requirement],
-    listed_amounts: int,
+    listed_patterns: int,
     stop: Stop,
 ) -> PackingInstance | None:
     """Return the bin packing problem of a component.
@@ -175,7 +175,7 @@ def as_packing_instance(
         Of the bins that can serve them.
     requirements
         What the modes of the classes refer to.
-    listed_amounts
+    listed_patterns
         See `dralloc.objects.choices.Thresholds`.
 
     Returns
@@ -214,7 +214,7 @@ def as_packing_instance(
         if item.item_groups
     )
     classifier = UnitClassifier(
-        inventory.profiles, bundles, item_counts, listed_amounts
+        inventory.profiles, bundles, item_counts, listed_patterns
     )
     typed_bins = _typed_bins(spaces, inventory, classifier, charge_types, stop)
     unit_types = tuple(classifier.unit_types)

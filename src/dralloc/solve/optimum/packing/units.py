@@ -5,7 +5,7 @@ type* says which items a unit can give together, by states: before anything is t
 item more (`UnitType.step`). There are two sorts:
 
 - `PatternUnitType`: few items fit, so all maximal patterns of them are listed;
-- `CapacityUnitType`: items take amounts of capacities, of which there are too many to list patterns (KEP-5075).
+- `CapacityUnitType`: items take amounts of capacities, in too many ways to list patterns (KEP-5075).
 
 `UnitClassifier` finds the type of each unit of a bin, and says which devices serve items of it in the end.
 """
@@ -48,6 +48,7 @@ from dralloc.solve.optimum.classes.state_space import (
 from dralloc.solve.optimum.packing.bundles import Bundles, ChargedCounters
 from dralloc.solve.optimum.rows import SAFE_SUM, Term, sum_of
 from dralloc.solve.optimum.search import most_of
+from dralloc.solve.optimum.shares import TooManyPatterns, share_patterns
 from dralloc.solve.optimum.solvers import cp_model
 
 __all__ = [
@@ -62,6 +63,10 @@ __all__ = [
 
 _PATTERN_EFFORT: Final = 60_000
 """More devices are not looked at for the patterns of one unit."""
+
+_MOST_LISTED: Final = 5_000
+"""Patterns are listed of shared devices until they are so many in all: where no two devices are equal, they say little
+for their number."""
 
 _MOST_ARCS: Final = 20_000
 """With more arcs in its flow a capacity is only added up."""
@@ -418,7 +423,7 @@ class UnitClassifier:
         The items that attribute rules bind together.
     supply
         By type, how many items are wanted in all.
-    listed_amounts
+    listed_patterns
         See `dralloc.objects.choices.Thresholds`.
     """
 
@@ -427,11 +432,12 @@ class UnitClassifier:
         profiles: Sequence[Profile],
         bundles: Bundles,
         supply: Mapping[int, int],
-        listed_amounts: int,
+        listed_patterns: int,
     ) -> None:
         self.profiles = profiles
         self.bundles = bundles
-        self.listed_amounts = listed_amounts
+        self.listed_patterns = listed_patterns
+        self._patterns_left = _MOST_LISTED
         self.supply = supply
         self.unit_types: Listed[UnitType] = Listed()
         self._units: dict[Hashable, ClassifiedUnit | None] = {}
@@ -494,9 +500,9 @@ class UnitClassifier:
             item_groups = self.bundles.items[item_type].item_groups
             if offered.issuperset(group.type for group in item_groups):
                 supply[item_type] = count
-        by_amounts = _as_capacity_units(space, supply, self.listed_amounts)
+        by_amounts = _as_capacity_units(space, supply)
         if by_amounts is not None:
-            number = self.unit_types.number(by_amounts)
+            number = self.unit_types.number(self._listed(by_amounts))
             return ClassifiedUnit(number, _SameDevices(((0,),)))
         patterns = maximal_patterns(
             space, self.bundles.items, supply, _PATTERN_EFFORT
@@ -506,6 +512,19 @@ class UnitClassifier:
         shareable = any(device.shareable for device in devices)
         number = self.unit_types.number(_as_pattern_units(patterns, shareable))
         return ClassifiedUnit(number, _DevicesOfPattern(space, patterns))
+
+    def _listed(self, units: CapacityUnitType) -> UnitType:
+        """See shared devices by patterns, which say more about several of them than sums; the same if they are many."""
+        wanted = [self.supply[item_type] for item_type in units.types]
+        longest = min(self.listed_patterns, self._patterns_left)
+        try:
+            patterns = share_patterns(units.start, units.uses, longest, wanted)
+        except TooManyPatterns:
+            return units
+        self._patterns_left -= len(patterns)
+        return PatternUnitType(
+            units.types, tuple(sorted(patterns)), shared=True
+        )
 
 
 def _as_pattern_units(
@@ -524,9 +543,9 @@ def _as_pattern_units(
 
 
 def _as_capacity_units(
-    space: StateSpace, supply: Mapping[int, int], listed_amounts: int
+    space: StateSpace, supply: Mapping[int, int]
 ) -> CapacityUnitType | None:
-    """See a unit as one shared device with many amounts; None if it is not."""
+    """See a unit as one shared device; None if it is not."""
     if len(space.layouts) > 1:
         return None
     layout = space.layouts[0]
@@ -544,12 +563,7 @@ def _as_capacity_units(
             amounts.get(position, 0)
             for position in range(1, 1 + len(available))
         )
-    fitting = _capacity_units(uses, available, sum(supply.values()))
-    takes_something = len(fitting.start) == len(available)
-    if takes_something and len(set(fitting.uses)) <= listed_amounts:
-        # So few amounts that patterns can be listed, which know more than sums.
-        return None
-    return fitting
+    return _capacity_units(uses, available, sum(supply.values()))
 
 
 def _values(bin_class: BinClass, parts: Sequence[int]) -> Values:

@@ -25,6 +25,12 @@ from dralloc.solve.optimum.relax.offers import (
     PatternClass,
     WayIndex,
 )
+from dralloc.solve.optimum.shares import (
+    Share,
+    SharePattern,
+    TooManyPatterns,
+    share_patterns,
+)
 
 __all__ = ["with_patterns"]
 
@@ -32,17 +38,8 @@ _MOST_PATTERNS: Final = 400
 _PATTERNS_PER_DEVICE: Final = 25
 """So many patterns are listed of equal devices at most: of few devices, a long list says little for its length."""
 
-_STEPS_PER_PATTERN: Final = 50
-"""So many sets of shares are looked at for each of these."""
-
 _MOST_CLASSES: Final = 8
 """Patterns are listed for so many kinds of devices, those of which there are most."""
-
-_Share = tuple[int, ...]
-"""How much is taken of each capacity."""
-
-_Pattern = tuple[int, ...]
-"""How often each share is taken."""
 
 
 class _SharedDevice(NamedTuple):
@@ -61,11 +58,7 @@ class _SharedDevice(NamedTuple):
     node: NodeIndex
     rows: Sequence[int]
     limits: tuple[int, ...]
-    shares: Mapping[WayIndex, _Share]
-
-
-class _TooMany(Exception):  # noqa: N818 - no error: a sign to go another way
-    """There are more patterns than are worth a list."""
+    shares: Mapping[WayIndex, Share]
 
 
 def with_patterns(offers: NodeOffers) -> NodeOffers:
@@ -84,7 +77,7 @@ def with_patterns(offers: NodeOffers) -> NodeOffers:
         # Of equal shares, the rows say how many there are.
         if len(listed) < 2:
             continue
-        row_of: dict[_Share, int] = {}
+        row_of: dict[Share, int] = {}
         for place, share in enumerate(listed):
             row_of[share] = len(rows)
             of_device = max(pattern[place] for pattern in patterns)
@@ -139,11 +132,11 @@ def _shared_devices(offers: NodeOffers) -> Iterator[_SharedDevice]:
 
 
 def _listed(
-    limits: Sequence[int], shares: Iterable[_Share], most: int
-) -> tuple[Sequence[_Share], Sequence[_Pattern]]:
+    limits: Sequence[int], shares: Iterable[Share], most: int
+) -> tuple[Sequence[Share], Sequence[SharePattern]]:
     """The largest shares, as many as it takes no more patterns for, and the patterns."""
 
-    def size(share: _Share) -> tuple[Fraction, _Share]:
+    def size(share: Share) -> tuple[Fraction, Share]:
         parts = [
             Fraction(amount, limit)
             for amount, limit in zip(share, limits, strict=True)
@@ -154,51 +147,7 @@ def _listed(
     listed = sorted(shares, key=size, reverse=True)
     while listed:
         try:
-            return listed, list(_patterns(limits, listed, most))
-        except _TooMany:
+            return listed, share_patterns(limits, listed, most)
+        except TooManyPatterns:
             listed = listed[: len(listed) * 3 // 4]
     return (), ()
-
-
-def _patterns(
-    limits: Sequence[int], shares: Sequence[_Share], most: int
-) -> Iterator[_Pattern]:
-    """The maximal patterns: to none of them a share can be added.
-
-    Raises
-    ------
-    _TooMany
-        They are too many to list.
-    """
-    steps, patterns = 1, 0
-    # Patterns that are begun: how often there is each of the first shares, and what is left then.
-    begun: list[tuple[_Pattern, Sequence[int]]] = [((), limits)]
-    while begun:
-        counts, left = begun.pop()
-        if len(counts) < len(shares):
-            share = shares[len(counts)]
-            times_at_most = _most(left, share)
-            # Asked before they are begun: of a byte, a device has billions of shares.
-            steps += times_at_most + 1
-            if steps > _STEPS_PER_PATTERN * most:
-                raise _TooMany
-            for times in range(times_at_most + 1):
-                rest = [
-                    amount - times * taken
-                    for amount, taken in zip(left, share, strict=True)
-                ]
-                begun.append(((*counts, times), rest))
-        elif not any(_most(left, share) for share in shares):
-            patterns += 1
-            if patterns > most:
-                raise _TooMany
-            yield counts
-
-
-def _most(left: Sequence[int], share: _Share) -> int:
-    """How often a share fits into what is left; no share is empty."""
-    return min(
-        amount // taken
-        for amount, taken in zip(left, share, strict=True)
-        if taken
-    )
