@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
 import brute_force
 from crowd_strategies import crowds
@@ -120,6 +121,58 @@ def test_bounds_hold_when_time_is_short(
         solve(problem, Options(per_device=True)).tiers[0],
     )
     assert weight.value <= best.value <= weight.bound
+
+
+SIZES = st.integers(1, 3)
+
+
+@st.composite
+def several_shares(draw: st.DrawFn) -> Problem:
+    """Draw shared devices, beside some that are not, and claims for shares of several of them."""
+    builder = ProblemBuilder(nodes=draw(st.integers(1, 2)))
+    for node in range(len(builder.own)):
+        for capacity in draw(st.lists(st.integers(1, 6), max_size=4)):
+            builder.device(node, capacity={"memory": capacity, "cores": 5})
+        for _ in range(draw(st.integers(0, 2))):
+            builder.device(node)
+    for _ in range(draw(st.integers(1, 6))):
+        specs = [
+            AlternativeSpec(
+                count=draw(SIZES),
+                capacity={"memory": draw(SIZES), "cores": draw(SIZES)},
+            )
+            for _ in range(draw(st.integers(1, 2)))
+        ]
+        builder.pod(builder.claim(*specs))
+    return builder.problem()
+
+
+@THOROUGH
+@given(several_shares())
+def test_several_shares_are_of_different_devices(
+    options: Options, problem: Problem
+) -> None:
+    assume(packed(problem, options))
+    found = solve(problem, options)
+    check(problem, found)
+    assert found.status is Status.OPTIMAL
+    one_by_one = solve(problem, Options(per_device=True))
+    assert found.tiers[0].value == one_by_one.tiers[0].value
+
+
+def test_the_last_shares_are_of_different_devices_too(options: Options) -> None:
+    """Who takes the first two devices first leaves two shares of one device to a claim for shares of two."""
+    builder = ProblemBuilder()
+    for capacity in (1, 1, 2):
+        builder.device(0, capacity={"memory": capacity})
+    for _ in range(2):
+        share = AlternativeSpec(count=2, capacity={"memory": 1})
+        builder.pod(builder.claim(share))
+    problem = builder.problem()
+    assert packed(problem, options)
+    found = solve(problem, options)
+    check(problem, found)
+    assert len(found.placements) == 2
 
 
 def test_a_rule_about_values_holds_inside_of_a_unit(options: Options) -> None:

@@ -24,6 +24,7 @@ from dralloc.solve.optimum.classes.demand_classes import Listed
 from dralloc.solve.optimum.classes.state_space import Served
 from dralloc.solve.optimum.packing.instance import (
     BinInstance,
+    Item,
     PackingInstance,
     Prices,
 )
@@ -202,6 +203,7 @@ class ConstructiveHeuristic:
         areas = [bin_type.area for bin_type in instance.bin_types]
         self.areas: Numbers = np.repeat(areas, bin_counts)
         self.start = self._start_states()
+        self.shared = self._shared_units()
         # By area and type of item.
         self.prices: Values = np.array(
             [
@@ -234,6 +236,17 @@ class ConstructiveHeuristic:
             for place, unit_type in enumerate(bin_type.unit_types):
                 row[place] = self.automaton.starts[unit_type]
             blocks.append(np.tile(np.array(row), (len(bin_type.instances), 1)))
+        return np.vstack(blocks)
+
+    def _shared_units(self) -> Flags:
+        """Return which units are shared devices, a row for each bin."""
+        unit_types = self.instance.unit_types
+        blocks = []
+        for bin_type in self.instance.bin_types:
+            row = np.zeros(self.start.shape[1], dtype=bool)
+            for place, unit_type in enumerate(bin_type.unit_types):
+                row[place] = unit_types[unit_type].shared
+            blocks.append(np.tile(row, (len(bin_type.instances), 1)))
         return np.vstack(blocks)
 
     def construct(
@@ -354,6 +367,7 @@ class _Construction:
         fits = np.ones(len(bins), dtype=bool)
         waste = np.zeros(len(bins))
         units: Numbers = np.full((len(bins), len(items)), -1)
+        given: dict[Item, list[Numbers]] = defaultdict(list)
         for position in heuristic.item_orders[option]:
             item_type = items[position].type
             after = automaton.advance(states, item_type)
@@ -363,7 +377,13 @@ class _Construction:
             score = np.where(
                 after >= 0, wasted * _WASTE_WEIGHT + worth, _IMPOSSIBLE
             )
+            if item_type in heuristic.instance.kept_apart:
+                # Another device of the same item group is not this shared one again.
+                for earlier in given[items[position]]:
+                    is_shared = heuristic.shared[bins, earlier]
+                    score[rows[is_shared], earlier[is_shared]] = _IMPOSSIBLE
             best = score.argmin(axis=1)
+            given[items[position]].append(best)
             fits &= score[rows, best] < _IMPOSSIBLE
             waste += wasted[rows, best]
             states[rows, best] = np.where(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -37,6 +38,7 @@ __all__ = [
     "Item",
     "PackingInstance",
     "Prices",
+    "SeveralDevices",
     "as_packing_instance",
 ]
 
@@ -57,6 +59,13 @@ class Item(NamedTuple):
     item_groups: tuple[int, ...]
 
 
+class SeveralDevices(NamedTuple):
+    """An item group that takes this number of different devices, each an item of this type."""
+
+    type: int
+    number: int
+
+
 class AssignmentOption(NamedTuple):
     """A serving mode of a demand class (an index), and the items that it takes."""
 
@@ -64,6 +73,15 @@ class AssignmentOption(NamedTuple):
     mode: ServingMode
     requirement: Requirement
     items: tuple[Item, ...]
+
+    @property
+    def several_devices(self) -> list[SeveralDevices]:
+        """Each item group that takes several devices by themselves."""
+        return [
+            SeveralDevices(item.type, number)
+            for item, number in Tally(self.items).items()
+            if number > 1
+        ]
 
 
 class BinInstance(NamedTuple):
@@ -99,6 +117,8 @@ class PackingInstance:
         By number: the sets of candidate nodes that some node of a bin belongs to.
     demand
         By class, how many joint demands there are to be placed.
+    kept_apart
+        The types of items of which an item group takes several, where a shared device could give more than one.
     tiers
         The tiers of the missed weight.
     """
@@ -109,6 +129,7 @@ class PackingInstance:
     bin_types: tuple[BinType, ...]
     areas: tuple[frozenset[int], ...]
     demand: tuple[int, ...]
+    kept_apart: frozenset[int] = frozenset()
     tiers: tuple[WeightTier, ...] = (ALL_WEIGHTS,)
 
     @property
@@ -182,7 +203,7 @@ def as_packing_instance(
     -------
     None if there are budgets, gangs with a quorum or in a domain, a rule compares several attributes (KEP-6080), a node
     of a bin does not reach all of it, a unit has too many states, or an item group of several devices could get one
-    shared device several times.
+    shared device several times that is not a unit by itself.
 
     Raises
     ------
@@ -218,12 +239,21 @@ def as_packing_instance(
     )
     typed_bins = _typed_bins(spaces, inventory, classifier, charge_types, stop)
     unit_types = tuple(classifier.unit_types)
-    if typed_bins is None or _may_repeat_devices(options, unit_types):
+    if typed_bins is None:
+        return None
+    repeating = _units_that_may_repeat(options, unit_types)
+    if not all(unit_type.is_one_device for unit_type in repeating):
         return None
     bin_types, areas = typed_bins
     demand = tuple(demand_class.size for demand_class in classes)
     return PackingInstance(
-        tuple(classes), tuple(options), unit_types, bin_types, areas, demand
+        tuple(classes),
+        tuple(options),
+        unit_types,
+        bin_types,
+        areas,
+        demand,
+        frozenset().union(*repeating.values()),
     )
 
 
@@ -328,23 +358,26 @@ def _typed_bins(
     return tuple(bin_types.values()), tuple(areas)
 
 
-def _may_repeat_devices(
+def _units_that_may_repeat(
     options: Sequence[AssignmentOption], unit_types: Sequence[UnitType]
-) -> bool:
-    """Whether an item group of several devices could get one shared device several times."""
-    of_several_devices: set[int] = set()
-    for option in options:
-        for item in option.items:
-            if len(item.item_groups) == 1:
-                item_group = option.requirement.item_groups[item.item_groups[0]]
-                if item_group.number > 1:
-                    of_several_devices.add(item.type)
+) -> Mapping[UnitType, frozenset[int]]:
+    """Return the units whose shared device an item group of several could get several times, with those types."""
+    of_several_devices = {
+        group.type for option in options for group in option.several_devices
+    }
+    repeating: dict[UnitType, frozenset[int]] = {}
     for unit_type in unit_types:
         if unit_type.shared:
-            repeatable = of_several_devices.intersection(unit_type.types)
-            if any(unit_type.most(item_type) > 1 for item_type in repeatable):
-                return True
-    return False
+            repeated = frozenset(
+                item_type
+                for item_type in of_several_devices.intersection(
+                    unit_type.types
+                )
+                if unit_type.most(item_type) > 1
+            )
+            if repeated:
+                repeating[unit_type] = repeated
+    return repeating
 
 
 def _items(

@@ -23,10 +23,11 @@ from dralloc.solve.optimum.packing.instance import (
     BinType,
     PackingInstance,
     Prices,
+    SeveralDevices,
 )
 from dralloc.solve.optimum.packing.units import Supplied
 from dralloc.solve.optimum.rows import Term, sum_of
-from dralloc.solve.optimum.search import as_one, solve_linear
+from dralloc.solve.optimum.search import as_one, most_of, solve_linear
 from dralloc.solve.optimum.solvers import cp_model
 from dralloc.solve.optimum.stopping import Stop
 
@@ -341,11 +342,30 @@ class RestrictedMaster(TieredModel):
 # place where options are placed and items supplied.
 
 
+class _UnitGroup(NamedTuple):
+    """Equal units of a bin (by place), and what they supply."""
+
+    units: list[int]
+    is_shared: bool
+    supplied: Supplied
+
+
 class _BinVariables(NamedTuple):
-    """The variables of a bin: by option, how often it is served; and for each group of units what they supply."""
+    """The variables of a bin.
+
+    Parameters
+    ----------
+    placed
+        By option, how often it is served.
+    groups
+        What units supply.
+    apart
+        For item groups of several different devices, how many items each group of units gives to those of a kind.
+    """
 
     placed: dict[int, cp_model.IntVar]
-    supplies: list[tuple[list[int], Supplied]]
+    groups: list[_UnitGroup]
+    apart: Mapping[SeveralDevices, Sequence[cp_model.IntVar]]
 
 
 class ExactModel(TieredModel):
@@ -382,14 +402,56 @@ class ExactModel(TieredModel):
         for option in self.instance.options_of(bin_type.area):
             size = self.demand[self.instance.options[option].cls]
             placed[option] = self.cp.new_int_var(0, size, f"placed {option}")
-        supplies = []
-        for unit_type, units in self._unit_groups(bin_type):
-            supplied = self.instance.unit_types[unit_type].supply(
-                self.cp, len(units)
+        groups = []
+        for number, units in self._unit_groups(bin_type):
+            unit_type = self.instance.unit_types[number]
+            supplied = unit_type.supply(self.cp, len(units))
+            groups.append(_UnitGroup(units, unit_type.shared, supplied))
+        self.balance(placed.items(), [group.supplied for group in groups])
+        return _BinVariables(placed, groups, self._keep_apart(placed, groups))
+
+    def _keep_apart(
+        self,
+        placed: Mapping[int, cp_model.IntVar],
+        groups: Sequence[_UnitGroup],
+    ) -> dict[SeveralDevices, list[cp_model.IntVar]]:
+        """Add that item groups of several devices get different ones.
+
+        Of *k* item groups of *m* devices, a shared device can give one item to each. If none gives more than *k*, and
+        all together *k m*, they can be handed out: each time the *m* devices that have most left give one (Gale and
+        Ryser 1957).
+        """
+        item_groups: dict[SeveralDevices, list[Term]] = defaultdict(list)
+        for option, variable in placed.items():
+            several = self.instance.options[option].several_devices
+            for kind, count in Tally(several).items():
+                if kind.type in self.instance.kept_apart:
+                    item_groups[kind].append((variable, count))
+        apart: dict[SeveralDevices, list[cp_model.IntVar]] = {}
+        for kind, terms in item_groups.items():
+            most = kind.number * most_of(terms)
+            given = [
+                self.cp.new_int_var(0, most, f"apart {kind}") for _ in groups
+            ]
+            number_of_groups = sum_of(terms)
+            self.cp.add(
+                cp_model.LinearExpr.sum(given) == kind.number * number_of_groups
             )
-            supplies.append((units, supplied))
-        self.balance(placed.items(), [supplied for _, supplied in supplies])
-        return _BinVariables(placed, supplies)
+            for group, variable in zip(groups, given, strict=True):
+                if group.is_shared:
+                    self.cp.add(variable <= number_of_groups)
+            apart[kind] = given
+        for number, group in enumerate(groups):
+            supply = group.supplied.terms
+            for item_type in {kind.type for kind in apart}:
+                given = [
+                    variables[number]
+                    for kind, variables in apart.items()
+                    if kind.type == item_type
+                ]
+                supplied = sum_of(supply.get(item_type, ()))
+                self.cp.add(cp_model.LinearExpr.sum(given) <= supplied)
+        return apart
 
     def _unit_groups(
         self, bin_type: BinType
@@ -399,7 +461,12 @@ class ExactModel(TieredModel):
         for unit, unit_type in enumerate(bin_type.unit_types):
             units_by_type[unit_type].append(unit)
         for unit_type, units in units_by_type.items():
-            if self.instance.unit_types[unit_type].together:
+            units_here = self.instance.unit_types[unit_type]
+            # Which of several shared devices gives an item has to be known where that may not be the same one again.
+            is_kept_apart = units_here.shared and bool(
+                self.instance.kept_apart.intersection(units_here.types)
+            )
+            if units_here.together and not is_kept_apart:
                 yield unit_type, units
             else:
                 for unit in units:
@@ -441,14 +508,73 @@ class ExactModel(TieredModel):
         self, bin_: _BinVariables, values: Sequence[int]
     ) -> Iterator[tuple[int, list[int]]]:
         """Yield each option that is served, with units for its items: the first that have any to give."""
-        suppliers: dict[int, list[int]] = defaultdict(list)
-        for units, supplied in bin_.supplies:
-            for unit, item_types in zip(
-                units, supplied.shares(values), strict=False
-            ):
-                for item_type in item_types:
-                    suppliers[item_type].append(unit)
+        suppliers = _Suppliers()
+        for number, group in enumerate(bin_.groups):
+            several = {
+                kind: values[variables[number].index]
+                for kind, variables in bin_.apart.items()
+            }
+            suppliers.enter(group, several, values)
         for option, variable in bin_.placed.items():
-            items = self.instance.options[option].items
+            items = Tally(self.instance.options[option].items)
             for _ in range(values[variable.index]):
-                yield option, [suppliers[item.type].pop(0) for item in items]
+                units: list[int] = []
+                for item, number in items.items():
+                    kind = SeveralDevices(item.type, number)
+                    units += suppliers.take(kind, apart=kind in bin_.apart)
+                yield option, units
+
+
+class _Supplier(NamedTuple):
+    """A unit that gives items; one of different devices of a unit is told from the others by a number."""
+
+    unit: int
+    device: int
+
+
+class _Suppliers:
+    """Which units of a bin give items, as a model decided."""
+
+    def __init__(self) -> None:
+        self._by_type: dict[int, list[int]] = defaultdict(list)
+        # For item groups of several different devices, how many items each supplier has left for those of a kind.
+        self._apart: dict[SeveralDevices, Tally[_Supplier]] = defaultdict(Tally)
+
+    def enter(
+        self,
+        group: _UnitGroup,
+        several: Mapping[SeveralDevices, int],
+        values: Sequence[int],
+    ) -> None:
+        """Enter what equal units give, of which so many items are for item groups of several different devices."""
+        units_by_type: dict[int, list[int]] = defaultdict(list)
+        for unit, item_types in zip(
+            group.units, group.supplied.shares(values), strict=False
+        ):
+            for item_type in item_types:
+                units_by_type[item_type].append(unit)
+        for kind, count in several.items():
+            suppliers = self._apart[kind]
+            units = units_by_type[kind.type]
+            for unit in units[:count]:
+                device = 0 if group.is_shared else suppliers.total()
+                suppliers[_Supplier(unit, device)] += 1
+            units_by_type[kind.type] = units[count:]
+        for item_type, units in units_by_type.items():
+            self._by_type[item_type] += units
+
+    def take(self, kind: SeveralDevices, *, apart: bool) -> list[int]:
+        """Take so many items of a type, and return the units that give them: different devices if they are kept apart.
+
+        Those that have most left give one each.
+        """
+        if not apart:
+            units = self._by_type[kind.type]
+            self._by_type[kind.type] = units[kind.number :]
+            return units[: kind.number]
+        suppliers = self._apart[kind]
+        chosen = [
+            supplier for supplier, _ in suppliers.most_common(kind.number)
+        ]
+        suppliers.subtract(chosen)
+        return [supplier.unit for supplier in chosen]

@@ -130,6 +130,10 @@ class UnitType(Protocol):
         """Whether one device may give several items."""
 
     @property
+    def is_one_device(self) -> bool:
+        """Whether a unit gives all items from one device."""
+
+    @property
     def together(self) -> bool:
         """Whether the supply of several units is exactly what they can give; that of one is."""
 
@@ -160,6 +164,7 @@ class PatternUnitType:
     types: tuple[int, ...]
     patterns: tuple[ItemCounts, ...]
     shared: bool
+    is_one_device: bool
     together = True
 
     @property
@@ -234,6 +239,7 @@ class CapacityUnitType:
     uses: tuple[Amounts, ...]
     start: Amounts
     shared = True
+    is_one_device = True
     together = False
 
     @cached_property
@@ -510,7 +516,11 @@ class UnitClassifier:
         if patterns is None:
             return None
         shareable = any(device.shareable for device in devices)
-        number = self.unit_types.number(_as_pattern_units(patterns, shareable))
+        number = self.unit_types.number(
+            _as_pattern_units(
+                patterns, shared=shareable, is_one_device=len(devices) == 1
+            )
+        )
         return ClassifiedUnit(number, _DevicesOfPattern(space, patterns))
 
     def _listed(self, units: CapacityUnitType) -> UnitType:
@@ -523,12 +533,15 @@ class UnitClassifier:
             return units
         self._patterns_left -= len(patterns)
         return PatternUnitType(
-            units.types, tuple(sorted(patterns)), shared=True
+            units.types,
+            tuple(sorted(patterns)),
+            shared=True,
+            is_one_device=True,
         )
 
 
 def _as_pattern_units(
-    patterns: Sequence[Pattern], shareable: bool
+    patterns: Sequence[Pattern], *, shared: bool, is_one_device: bool
 ) -> PatternUnitType:
     """Return the unit type of patterns, with item types and patterns in canonical order."""
     item_types: set[int] = set()
@@ -539,7 +552,12 @@ def _as_pattern_units(
     for pattern in patterns:
         counts = dict(pattern.counts)
         rows.add(tuple(counts.get(item_type, 0) for item_type in in_order))
-    return PatternUnitType(in_order, tuple(sorted(rows)), shareable)
+    return PatternUnitType(
+        in_order,
+        tuple(sorted(rows)),
+        shared=shared,
+        is_one_device=is_one_device,
+    )
 
 
 def _as_capacity_units(
