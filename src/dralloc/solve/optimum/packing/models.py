@@ -421,29 +421,13 @@ class ExactModel(TieredModel):
         all together *k m*, they can be handed out: each time the *m* devices that have most left give one (Gale and
         Ryser 1957).
         """
-        item_groups: dict[SeveralDevices, list[Term]] = defaultdict(list)
-        for option, variable in placed.items():
-            several = self.instance.options[option].several_devices
-            for kind, count in Tally(several).items():
-                if kind.type in self.instance.kept_apart:
-                    item_groups[kind].append((variable, count))
-        apart: dict[SeveralDevices, list[cp_model.IntVar]] = {}
-        for kind, terms in item_groups.items():
-            most = kind.number * most_of(terms)
-            given = [
-                self.cp.new_int_var(0, most, f"apart {kind}") for _ in groups
-            ]
-            number_of_groups = sum_of(terms)
-            self.cp.add(
-                cp_model.LinearExpr.sum(given) == kind.number * number_of_groups
-            )
-            for group, variable in zip(groups, given, strict=True):
-                if group.is_shared:
-                    self.cp.add(variable <= number_of_groups)
-            apart[kind] = given
+        apart = {
+            kind: self._to_different_devices(kind, group_terms, groups)
+            for kind, group_terms in self._groups_kept_apart(placed).items()
+        }
         for number, group in enumerate(groups):
             supply = group.supplied.terms
-            for item_type in {kind.type for kind in apart}:
+            for item_type in dict.fromkeys(kind.type for kind in apart):
                 given = [
                     variables[number]
                     for kind, variables in apart.items()
@@ -452,6 +436,38 @@ class ExactModel(TieredModel):
                 supplied = sum_of(supply.get(item_type, ()))
                 self.cp.add(cp_model.LinearExpr.sum(given) <= supplied)
         return apart
+
+    def _groups_kept_apart(
+        self, placed: Mapping[int, cp_model.IntVar]
+    ) -> Mapping[SeveralDevices, list[Term]]:
+        """Return by kind the terms that add up to the item groups whose devices have to be told apart."""
+        group_terms: dict[SeveralDevices, list[Term]] = defaultdict(list)
+        for option, variable in placed.items():
+            several = self.instance.options[option].several_devices
+            for kind, count in Tally(several).items():
+                if kind.type in self.instance.kept_apart:
+                    group_terms[kind].append((variable, count))
+        return group_terms
+
+    def _to_different_devices(
+        self,
+        kind: SeveralDevices,
+        group_terms: Sequence[Term],
+        groups: Sequence[_UnitGroup],
+    ) -> list[cp_model.IntVar]:
+        """Add how many items units give to item groups of a kind: a shared device gives each of them one at most."""
+        most_items = kind.number * most_of(group_terms)
+        item_group_count = sum_of(group_terms)
+        given = [
+            self.cp.new_int_var(0, most_items, f"apart {kind}") for _ in groups
+        ]
+        self.cp.add(
+            cp_model.LinearExpr.sum(given) == kind.number * item_group_count
+        )
+        for group, variable in zip(groups, given, strict=True):
+            if group.is_shared:
+                self.cp.add(variable <= item_group_count)
+        return given
 
     def _unit_groups(
         self, bin_type: BinType
