@@ -56,7 +56,7 @@ def answers(clusters: Path, hash_seed: int) -> str:
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
 # To make a sample smaller takes longer than to look at what differs.
 @settings(
-    max_examples=examples(6),
+    max_examples=examples(10),
     phases=[Phase.generate],
     backend=INDEPENDENT,
     deadline=None,

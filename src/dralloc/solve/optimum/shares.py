@@ -53,14 +53,13 @@ def share_patterns(
     at_most = list(repeat(inf, len(shares)) if wanted is None else wanted)
     patterns: list[SharePattern] = []
     steps = 1
-    # Patterns that are begun: how often there is each of the first shares, and what is left then.
+    # Patterns that are begun: how often there is each of the first shares, and what remains then.
     begun: list[tuple[SharePattern, Sequence[int]]] = [((), limits)]
     while begun:
-        counts, left = begun.pop()
-        place = len(counts)
-        if place < len(shares):
-            share = shares[place]
-            most = int(min(_fitting(left, share), at_most[place]))
+        counts, remainder = begun.pop()
+        if len(counts) < len(shares):
+            share, limit = shares[len(counts)], at_most[len(counts)]
+            most = int(min(_fitting(remainder, share), limit))
             # Asked before they are begun: of a byte, a device has billions of shares.
             steps += most + 1
             if steps > _STEPS_PER_PATTERN * longest:
@@ -68,11 +67,11 @@ def share_patterns(
             for times in range(most + 1):
                 rest = [
                     amount - times * taken
-                    for amount, taken in zip(left, share, strict=True)
+                    for amount, taken in zip(remainder, share, strict=True)
                 ]
                 begun.append(((*counts, times), rest))
         elif not any(
-            count < limit and _fitting(left, share)
+            count < limit and _fitting(remainder, share)
             for count, limit, share in zip(counts, at_most, shares, strict=True)
         ):
             if len(patterns) == longest:
@@ -81,12 +80,12 @@ def share_patterns(
     return patterns
 
 
-def _fitting(left: Sequence[int], share: Share) -> float:
-    """How often a share fits into what is left; without end if it takes nothing."""
+def _fitting(available: Sequence[int], share: Share) -> float:
+    """How often a share fits into what is available; without end if it takes nothing."""
     return min(
         (
             amount // taken
-            for amount, taken in zip(left, share, strict=True)
+            for amount, taken in zip(available, share, strict=True)
             if taken
         ),
         default=inf,

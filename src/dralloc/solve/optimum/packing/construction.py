@@ -228,25 +228,23 @@ class ConstructiveHeuristic:
 
     def _start_states(self) -> Numbers:
         """Return the states of the units of all bins, a row for each bin."""
+        return self._by_bin(self.automaton.starts, _NO_UNIT)
+
+    def _shared_units(self) -> Flags:
+        """Return which units of all bins are shared, a row for each bin."""
+        is_shared = [unit_type.shared for unit_type in self.instance.unit_types]
+        return self._by_bin(is_shared, False).astype(bool)
+
+    def _by_bin(self, of_unit_types: Sequence[int], nothing: int) -> Numbers:
+        """Return what is known of unit types for the units of all bins, a row for each; nothing where there is none."""
         bin_types = self.instance.bin_types
         width = max(len(bin_type.unit_types) for bin_type in bin_types)
         blocks = []
         for bin_type in bin_types:
-            row = [_NO_UNIT] * width
+            row = [nothing] * width
             for place, unit_type in enumerate(bin_type.unit_types):
-                row[place] = self.automaton.starts[unit_type]
+                row[place] = of_unit_types[unit_type]
             blocks.append(np.tile(np.array(row), (len(bin_type.instances), 1)))
-        return np.vstack(blocks)
-
-    def _shared_units(self) -> Flags:
-        """Return which units are shared devices, a row for each bin."""
-        unit_types = self.instance.unit_types
-        blocks = []
-        for bin_type in self.instance.bin_types:
-            row = np.zeros(self.start.shape[1], dtype=bool)
-            for place, unit_type in enumerate(bin_type.unit_types):
-                row[place] = unit_types[unit_type].shared
-            blocks.append(np.tile(row, (len(bin_type.instances), 1)))
         return np.vstack(blocks)
 
     def construct(
@@ -367,7 +365,7 @@ class _Construction:
         fits = np.ones(len(bins), dtype=bool)
         waste = np.zeros(len(bins))
         units: Numbers = np.full((len(bins), len(items)), -1)
-        given: dict[Item, list[Numbers]] = defaultdict(list)
+        suppliers: dict[Item, list[Numbers]] = defaultdict(list)
         for position in heuristic.item_orders[option]:
             item_type = items[position].type
             after = automaton.advance(states, item_type)
@@ -379,11 +377,11 @@ class _Construction:
             )
             if item_type in heuristic.instance.kept_apart:
                 # Another device of the same item group is not this shared one again.
-                for earlier in given[items[position]]:
+                for earlier in suppliers[items[position]]:
                     is_shared = heuristic.shared[bins, earlier]
                     score[rows[is_shared], earlier[is_shared]] = _IMPOSSIBLE
             best = score.argmin(axis=1)
-            given[items[position]].append(best)
+            suppliers[items[position]].append(best)
             fits &= score[rows, best] < _IMPOSSIBLE
             waste += wasted[rows, best]
             states[rows, best] = np.where(

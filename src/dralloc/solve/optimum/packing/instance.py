@@ -203,7 +203,7 @@ def as_packing_instance(
     -------
     None if there are budgets, gangs with a quorum or in a domain, a rule compares several attributes (KEP-6080), a node
     of a bin does not reach all of it, a unit has too many states, or an item group of several devices could get one
-    shared device several times that is not a unit by itself.
+    shared device several times that is not a unit by itself, or has too many patterns.
 
     Raises
     ------
@@ -238,13 +238,22 @@ def as_packing_instance(
         inventory.profiles, bundles, item_counts, listed_patterns
     )
     typed_bins = _typed_bins(spaces, inventory, classifier, charge_types, stop)
-    unit_types = tuple(classifier.unit_types)
     if typed_bins is None:
         return None
-    repeating = _units_that_may_repeat(options, unit_types)
-    if not all(unit_type.is_one_device for unit_type in repeating):
-        return None
     bin_types, areas = typed_bins
+    unit_counts = summed(
+        (unit_type, len(bin_type.instances))
+        for bin_type in bin_types
+        for unit_type in bin_type.unit_types
+    )
+    unit_types = classifier.listed(unit_counts)
+    repeating = _units_that_may_repeat(options, unit_types)
+    # Where hardly two devices are equal, so that sums stand for their patterns, a search by device does better.
+    if not all(
+        unit_type.is_one_device and unit_type.together
+        for unit_type in repeating
+    ):
+        return None
     demand = tuple(demand_class.size for demand_class in classes)
     return PackingInstance(
         tuple(classes),

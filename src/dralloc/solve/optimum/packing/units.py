@@ -64,9 +64,9 @@ __all__ = [
 _PATTERN_EFFORT: Final = 60_000
 """More devices are not looked at for the patterns of one unit."""
 
-_MOST_LISTED: Final = 5_000
-"""Patterns are listed of shared devices until they are so many in all: where no two devices are equal, they say little
-for their number."""
+_PATTERNS_PER_UNIT: Final = 25
+"""So many patterns are listed of equal shared devices at most, for each of them. What one device has for several
+requests is known exactly by its capacities; patterns say more about many devices together."""
 
 _MOST_ARCS: Final = 20_000
 """With more arcs in its flow a capacity is only added up."""
@@ -290,7 +290,7 @@ class CapacityUnitType:
 
     def supply(self, cp: cp_model.CpModel, unit_count: int) -> Supplied:
         """Add that one device gives what its capacities hold, and several no more than a flow or their sum allows."""
-        if unit_count > 1 and len(self.start) == 1:
+        if self.types and unit_count > 1 and len(self.start) == 1:
             sizes = {
                 item_type: use[0]
                 for item_type, use in zip(self.types, self.uses, strict=True)
@@ -443,7 +443,6 @@ class UnitClassifier:
         self.profiles = profiles
         self.bundles = bundles
         self.listed_patterns = listed_patterns
-        self._patterns_left = _MOST_LISTED
         self.supply = supply
         self.unit_types: Listed[UnitType] = Listed()
         self._units: dict[Hashable, ClassifiedUnit | None] = {}
@@ -508,7 +507,7 @@ class UnitClassifier:
                 supply[item_type] = count
         by_amounts = _as_capacity_units(space, supply)
         if by_amounts is not None:
-            number = self.unit_types.number(self._listed(by_amounts))
+            number = self.unit_types.number(by_amounts)
             return ClassifiedUnit(number, _SameDevices(((0,),)))
         patterns = maximal_patterns(
             space, self.bundles.items, supply, _PATTERN_EFFORT
@@ -523,15 +522,30 @@ class UnitClassifier:
         )
         return ClassifiedUnit(number, _DevicesOfPattern(space, patterns))
 
-    def _listed(self, units: CapacityUnitType) -> UnitType:
-        """See shared devices by patterns, which say more about several of them than sums; the same if they are many."""
+    def listed(self, unit_counts: Mapping[int, int]) -> tuple[UnitType, ...]:
+        """Return all unit types, with shared devices by patterns where these are few for so many units of a type.
+
+        They keep their numbers, and their units the devices that serve items.
+        """
+        return tuple(
+            self._by_patterns(unit_type, unit_counts.get(number, 0))
+            if isinstance(unit_type, CapacityUnitType)
+            else unit_type
+            for number, unit_type in enumerate(self.unit_types)
+        )
+
+    def _by_patterns(
+        self, units: CapacityUnitType, unit_count: int
+    ) -> UnitType:
+        """Return the same units by patterns; as they are if these are too many, or if they are counters."""
+        if not self.supply.keys() >= set(units.types):
+            return units
         wanted = [self.supply[item_type] for item_type in units.types]
-        longest = min(self.listed_patterns, self._patterns_left)
+        longest = min(self.listed_patterns, _PATTERNS_PER_UNIT * unit_count)
         try:
             patterns = share_patterns(units.start, units.uses, longest, wanted)
         except TooManyPatterns:
             return units
-        self._patterns_left -= len(patterns)
         return PatternUnitType(
             units.types,
             tuple(sorted(patterns)),
