@@ -21,12 +21,12 @@ from dralloc.problem import DemandIndex, Problem
 from dralloc.problem.solution import Placement, Status
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, search, solve
+from dralloc.solve.optimum.answered import is_proven
 from dralloc.solve.optimum.candidates import CandidateSurvey, components, survey
 from dralloc.solve.optimum.component import (
     Component,
     TimeSharing,
     build_for,
-    is_proven,
 )
 from dralloc.solve.optimum.division import divide
 from dralloc.solve.optimum.objective import (

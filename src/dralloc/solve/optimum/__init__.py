@@ -14,10 +14,11 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
+from math import inf
 from time import perf_counter
 from typing import Final
 
@@ -35,18 +36,14 @@ from dralloc.problem.solution import (
     Tier,
 )
 from dralloc.solve.backends import is_elsewhere, starting_processes
+from dralloc.solve.optimum.answered import is_next
 from dralloc.solve.optimum.candidates import summed_up
 from dralloc.solve.optimum.classes.component import CountedComponent
-from dralloc.solve.optimum.component import (
-    Solvable,
-    TimeSharing,
-    build,
-    is_next,
-)
+from dralloc.solve.optimum.climbing import climbing_on
+from dralloc.solve.optimum.component import Part, Solvable, TimeSharing, build
 from dralloc.solve.optimum.division import AdminClaims, admin_claims
 from dralloc.solve.optimum.improve import (
     SearchedComponent,
-    climbing_on,
     relaxation_stop,
 )
 from dralloc.solve.optimum.improve.task import WarmUp
@@ -59,6 +56,7 @@ from dralloc.solve.optimum.objective import (
 )
 from dralloc.solve.optimum.packing.component import PackedComponent
 from dralloc.solve.optimum.parallel import work_out
+from dralloc.solve.optimum.relax.component import recall
 from dralloc.solve.optimum.stage import Split, Stage, Surveys
 from dralloc.solve.optimum.standing import Standing
 from dralloc.solve.optimum.stopping import (
@@ -86,6 +84,9 @@ _STARTS: Final = 0.8
 
 _STARTS_IN_BETWEEN: Final = 0.6
 """The same, of the time that a component has left that asks for them when it has begun."""
+
+_NOT_EASY: Final = 0.1
+"""After this part of the time, what is not proven yet gets a bound by relaxations beside the work on it."""
 
 StartSearch = Callable[
     [Sequence[Placement], Appraisal | None, Callable[[], float], int],
@@ -283,7 +284,7 @@ class _Solve:
         """Split the problem; what is proven stays so, part by part."""
         split = Split(
             stage,
-            self.standing.answers,
+            self.standing.components,
             self.options,
             self._surveys,
             self.stop,
@@ -303,7 +304,7 @@ class _Solve:
             return
         if self.earlier.prices:
             for component in self.standing.searched():
-                component.recall(self.earlier.prices, self.stop)
+                recall(component, self.earlier.prices, self.stop)
         self._look(self.standing.tiers()[0])
 
     def _look(self, weight: Tier) -> None:
@@ -369,7 +370,7 @@ class _Solve:
         with phase(self.timings, "all tiers"):
             component.improve_all(self.options, self.stop, watch)
 
-    def _is_unproven(self, component: Solvable) -> bool:
+    def _is_unproven(self, component: Part) -> bool:
         """Whether there is a tier to be solved."""
         return any(
             is_next(component, level) for level in range(self.stage.levels)
@@ -397,7 +398,13 @@ class _Solve:
                     )
         watch = self._report if self.progress or self.earlier else None
         sharing = TimeSharing(self.options, self.stop, watch, self.timings)
-        sharing.improve(range(self.stage.levels), self.standing.components)
+        over_classes = [
+            component
+            for component in self.standing.components
+            if component not in searched
+        ]
+        with self._climbing_on(over_classes):
+            sharing.improve(range(self.stage.levels), self.standing.components)
         # Components that knew the solve would be kept alive by each other until garbage is collected.
         asking: Sequence[PackedComponent | SearchedComponent]
         asking = (*packed, *searched)
@@ -406,18 +413,36 @@ class _Solve:
 
     def _work_elsewhere(self, todo: Sequence[int]) -> None:
         sent = [self.standing.components[place] for place in todo]
-        with closing(
-            work_out(
-                self.stage.problem,
-                sent,
-                self.options,
-                self.stage.levels,
-                self.stop,
-            )
-        ) as answers:
+        with (
+            self._climbing_on(sent),
+            closing(
+                work_out(
+                    self.stage.problem,
+                    sent,
+                    self.options,
+                    self.stage.levels,
+                    self.stop,
+                )
+            ) as answers,
+        ):
             for index, answer in answers:
-                self.standing.answers[todo[index]] = answer
+                answer.enter(sent[index])
                 self._tell()
+
+    def _climbing_on(
+        self, components: Sequence[Part]
+    ) -> AbstractContextManager[None]:
+        """Bound components in the meantime that do not do so themselves, if they are not easy.
+
+        Not where steps are counted: what is proven then must not depend on the clock.
+        """
+        seconds = self.stop.seconds()
+        is_by_the_clock = seconds < inf and self.options.steps is None
+        return climbing_on(
+            components if is_by_the_clock else (),
+            self.stop,
+            _NOT_EASY * seconds,
+        )
 
     def _seconds_for_starts(self) -> float:
         return self._starting.seconds()

@@ -21,6 +21,12 @@ from dralloc.problem import DemandIndex, Problem
 from dralloc.problem.inter_pod import can_come_in_turn, spreads_in_turn
 from dralloc.problem.solution import Placement
 from dralloc.solve.optimum import constraints
+from dralloc.solve.optimum.answered import (
+    Answered,
+    is_next,
+    is_proven,
+    raise_bounds,
+)
 from dralloc.solve.optimum.candidates import CandidateSite, survey
 from dralloc.solve.optimum.constraints import (
     all_but_full,
@@ -40,6 +46,10 @@ from dralloc.solve.optimum.objective import (
     add_caps,
     placed_weight,
 )
+from dralloc.solve.optimum.relax.component import (
+    ComponentRelaxation,
+    Relaxable,
+)
 from dralloc.solve.optimum.rows import fix_cost
 from dralloc.solve.optimum.search import Watch, minimise
 from dralloc.solve.optimum.solvers import cp_model
@@ -48,15 +58,13 @@ from dralloc.solve.work import phase
 
 __all__ = [
     "RULES",
-    "Answered",
     "Component",
+    "Part",
     "Solvable",
     "TimeSharing",
     "build",
     "build_for",
     "export",
-    "is_next",
-    "is_proven",
 ]
 
 # ----------------------------------------------------------------------------
@@ -129,27 +137,22 @@ _LEAST_SECONDS: Final = 0.01
 """Less time than this is not worth a run."""
 
 
-class Answered(Protocol):
-    """Demands with the best answer so far and what is proven about it: what any answer costs in each tier."""
-
-    subset: DemandSubset
-    bounds: list[int]
-    placements: tuple[Placement, ...]
-
-    def cost(self, level: int) -> int:
-        """Return what the best answer costs in a tier."""
-
-
 class Solvable(Answered, Protocol):
     """Demands that are solved together; ``size`` says how much time they should get beside others."""
 
     size: int
-    tiers: Sequence[Objective]
 
     def improve(
         self, level: int, options: Options, stop: Stop, watch: Watch | None
     ) -> None:
         """Solve a tier with the tiers before it, which must be proven, fixed."""
+
+
+class Part(Solvable, Relaxable, Protocol):
+    """Demands that others find answers to, too, and that relaxations say something of."""
+
+    def consider(self, placements: Sequence[Placement]) -> None:
+        """Take an answer over if it is better."""
 
 
 class Component:
@@ -179,6 +182,7 @@ class Component:
         self.tiers = tiers
         self.placements = tuple(placements)
         self.bounds = [tier.floor(subset, self.placements) for tier in tiers]
+        self.relaxation = ComponentRelaxation(subset, tiers)
         self.size = 0
         for sites in subset.sites.values():
             for site in sites:
@@ -194,10 +198,12 @@ class Component:
 
     def cost(self, level: int) -> int:
         """Return what the best answer costs in a tier."""
-        if level not in self._known_costs:
+        # With a better answer there are other costs: those that are noted here are of this one.
+        known_costs = self._known_costs
+        if level not in known_costs:
             cost = self.tiers[level].cost(self.subset, self.placements)
-            self._known_costs[level] = cost
-        return self._known_costs[level]
+            known_costs[level] = cost
+        return known_costs[level]
 
     def improve(
         self, level: int, options: Options, stop: Stop, watch: Watch | None
@@ -274,17 +280,6 @@ class Component:
         """Take an answer over if it is better."""
         self._learn(0, self.bounds[0], placements)
 
-    def relax(self, costs: Sequence[int]) -> None:
-        """Take over what relaxations prove: of a tier if the answer costs no more in those before it.
-
-        Answers that cost more in one tier than a relaxation says may cost less in later ones, even if it is proven by
-        other means that there is none better.
-        """
-        for level, cost in enumerate(costs):
-            self.bounds[level] = max(self.bounds[level], cost)
-            if self.cost(level) > cost:
-                break
-
     def _learn(
         self, level: int, bound: int, placements: Sequence[Placement] | None
     ) -> None:
@@ -298,6 +293,8 @@ class Component:
         for number, tier in enumerate(self.tiers):
             floor = tier.floor(self.subset, self.placements)
             self.bounds[number] = max(self.bounds[number], floor)
+        if self.relaxation.bound:
+            raise_bounds(self, self.relaxation.bound.costs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,18 +386,6 @@ class TimeSharing:
             if share < _LEAST_SECONDS or share_stop.reached():
                 cut_short.append(component)
         return cut_short
-
-
-def is_proven(answer: Answered, level: int) -> bool:
-    """Whether no answer is better in a tier, given the tiers before it."""
-    return answer.cost(level) == answer.bounds[level]
-
-
-def is_next(component: Solvable, level: int) -> bool:
-    """Whether a tier is the first that is not proven."""
-    if is_proven(component, level):
-        return False
-    return all(is_proven(component, earlier) for earlier in range(level))
 
 
 # ----------------------------------------------------------------------------

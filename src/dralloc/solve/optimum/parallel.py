@@ -26,7 +26,7 @@ from queue import Empty, SimpleQueue
 from tempfile import TemporaryDirectory
 from threading import Thread
 from time import perf_counter
-from typing import Final
+from typing import Final, NamedTuple
 
 from dralloc.objects.choices import Backend, Options
 from dralloc.objects.limits import without_garbage_collection
@@ -53,7 +53,7 @@ from dralloc.solve.optimum.candidates import (
 )
 from dralloc.solve.optimum.classes.component import CountedComponent
 from dralloc.solve.optimum.classes.demand_classes import DemandClass
-from dralloc.solve.optimum.component import Component, Solvable, TimeSharing
+from dralloc.solve.optimum.component import Component, Part, TimeSharing
 from dralloc.solve.optimum.objective import DemandSubset
 from dralloc.solve.optimum.packing.component import PackedComponent
 from dralloc.solve.optimum.stopping import Cancelled, Stop
@@ -197,27 +197,21 @@ _PATIENCE: Final = 1.5
 """Seconds that workers have to come to an end when they are asked to stop: with less than 2 the limit is kept."""
 
 
-_Result = tuple[list[int], list[int], tuple[Placement, ...]]
-"""Of a component: the bounds, the costs and the placements."""
+class ReceivedAnswer(NamedTuple):
+    """What has come of a component elsewhere: its bounds by tier, and the best answer."""
 
-
-@dataclass(slots=True)
-class ReceivedAnswer:
-    """The state of a component that was worked out elsewhere; see `dralloc.solve.optimum.component.Answered`."""
-
-    subset: DemandSubset
-    bounds: list[int]
-    costs: list[int]
+    bounds: Sequence[int]
     placements: tuple[Placement, ...]
 
-    def cost(self, level: int) -> int:
-        """Return what the best answer costs in a tier."""
-        return self.costs[level]
+    def enter(self, component: Part) -> None:
+        """Have the component know it, too."""
+        component.consider(self.placements)
+        component.bounds[:] = map(max, component.bounds, self.bounds)
 
 
 def work_out(
     problem: Problem,
-    components: Sequence[Solvable],
+    components: Sequence[Part],
     options: Options,
     levels: int,
     stop: Stop,
@@ -258,15 +252,11 @@ def work_out(
             for number, excerpt, result in zip(
                 groups[batch], excerpts_of[batch], results, strict=True
             ):
-                bounds, costs, placements = result
-                outside = tuple(excerpt.outward(placements))
-                subset = components[number].subset
-                yield number, ReceivedAnswer(subset, bounds, costs, outside)
+                outside = tuple(excerpt.outward(result.placements))
+                yield number, result._replace(placements=outside)
 
 
-def _groups(
-    components: Sequence[Solvable], group_count: int
-) -> list[list[int]]:
+def _groups(components: Sequence[Part], group_count: int) -> list[list[int]]:
     """Put components into groups of about the same size; the largest components come first."""
     groups: list[list[int]] = [
         [] for _ in range(min(group_count, len(components)))
@@ -282,8 +272,8 @@ def _groups(
 
 
 def _sent(
-    excerpts: Excerpts, component: Solvable, options: Options
-) -> tuple[Excerpt, Solvable]:
+    excerpts: Excerpts, component: Part, options: Options
+) -> tuple[Excerpt, Part]:
     """A component in the numbers of an excerpt."""
     subset, tiers = component.subset, component.tiers
     if isinstance(component, Component):
@@ -335,41 +325,39 @@ class _Batch:
         As soon as there is such a file, it should come to an end.
     """
 
-    components: Sequence[Solvable]
+    components: Sequence[Part]
     options: Options
     levels: int
     end: float
     sign: Path
 
     @without_garbage_collection()
-    def run(self) -> list[_Result]:
+    def run(self) -> list[ReceivedAnswer]:
         # Who wants to know says so with the sign, or is gone.
         parent = os.getppid()
         cancelled = Cancelled(
             lambda: self.sign.exists() or os.getppid() != parent
         )
         stop = Stop.after(self.end - time.time(), cancelled)
-        tiers = range(len(self.components[0].bounds))
         for component in self.components:
             if isinstance(component, PackedComponent):
                 component.begin(stop)
         TimeSharing(self.options, stop).improve(
             range(self.levels), self.components
         )
-        results: list[_Result] = []
-        for component in self.components:
-            costs = [component.cost(level) for level in tiers]
-            results.append((component.bounds, costs, component.placements))
-        return results
+        return [
+            ReceivedAnswer(component.bounds, component.placements)
+            for component in self.components
+        ]
 
 
 def _listen(
     batches: Sequence[_Batch], options: Options, stop: Stop, sign: Path
-) -> Iterator[tuple[int, list[_Result]]]:
+) -> Iterator[tuple[int, list[ReceivedAnswer]]]:
     """Yield the results of batches until they are done, or for a little longer if asked to stop."""
-    events: SimpleQueue[tuple[int, list[_Result]] | BaseException | None] = (
-        SimpleQueue()
-    )
+    events: SimpleQueue[
+        tuple[int, list[ReceivedAnswer]] | BaseException | None
+    ] = SimpleQueue()
     backend = Backend(options.backend)
 
     def feed() -> None:
@@ -398,10 +386,12 @@ def _listen(
 
 
 def _until_done(
-    events: SimpleQueue[tuple[int, list[_Result]] | BaseException | None],
+    events: SimpleQueue[
+        tuple[int, list[ReceivedAnswer]] | BaseException | None
+    ],
     stop: Stop,
     sign: Path,
-) -> Generator[tuple[int, list[_Result]], None, float]:
+) -> Generator[tuple[int, list[ReceivedAnswer]], None, float]:
     """Returns the seconds for which the workers are still to be waited for."""
     end: float | None = None
     while end is None or perf_counter() < end:

@@ -16,6 +16,7 @@ from typing import Final
 from dralloc.objects.choices import Goal, Options
 from dralloc.objects.errors import AllocationError, ModelError
 from dralloc.problem import DemandIndex, Problem
+from dralloc.solve.optimum.answered import Answered
 from dralloc.solve.optimum.candidates import (
     CandidateSite,
     CandidateSurvey,
@@ -25,7 +26,7 @@ from dralloc.solve.optimum.candidates import (
 )
 from dralloc.solve.optimum.classes.component import CountedComponent
 from dralloc.solve.optimum.classes.count_model import Counted, with_goal
-from dralloc.solve.optimum.component import Answered, Component, Solvable
+from dralloc.solve.optimum.component import Component, Part
 from dralloc.solve.optimum.division import divide
 from dralloc.solve.optimum.improve import SearchedComponent
 from dralloc.solve.optimum.objective import DemandSubset, Objective
@@ -131,7 +132,7 @@ class Split:
         self._options = options
         self._surveys = surveys
         self._stop = stop
-        self.components: list[Solvable] = []
+        self.components: list[Part] = []
         self.failures: list[AllocationError] = []
         self._demands: Sequence[DemandIndex] = sorted(
             demand for answer in answers for demand in answer.subset.demands

@@ -14,12 +14,8 @@ from operator import attrgetter
 from dralloc.objects.errors import AllocationError
 from dralloc.problem import DemandIndex, Problem, indices
 from dralloc.problem.solution import Appraisal, LevelPrices, Placement, Tier
-from dralloc.solve.optimum.component import (
-    Answered,
-    Component,
-    Solvable,
-    is_proven,
-)
+from dralloc.solve.optimum.answered import Answered, is_proven
+from dralloc.solve.optimum.component import Component, Part, Solvable
 from dralloc.solve.optimum.improve import SearchedComponent
 from dralloc.solve.optimum.objective import (
     DemandSubset,
@@ -74,9 +70,7 @@ class Standing:
     levels
         How many of the tiers the parts were made for.
     components
-        The parts that are solved.
-    answers
-        What has come of them, in the same order: the parts themselves, or what came back from another process.
+        The parts.
     """
 
     def __init__(
@@ -91,35 +85,34 @@ class Standing:
         self.objectives = tiers
         self.everything = DemandSubset(problem, indices(problem.demands))
         self.levels = 0
-        self.components: list[Solvable] = []
-        self.answers: list[Answered] = [
-            Component(self.everything, tiers, start)
-        ]
+        self.components: list[Part] = [Component(self.everything, tiers, start)]
         self._relaxed = _Relaxed()
         # The placements of the answers by part, and all of them in order.
         self._joined: tuple[
             tuple[tuple[Placement, ...], ...], tuple[Placement, ...]
         ] = ((), ())
 
-    def begin(self, components: Sequence[Solvable], levels: int) -> None:
+    def begin(self, components: Sequence[Part], levels: int) -> None:
         """Go on with other parts; what was proven of tiers so far stays so, part by part."""
         for component in components:
             component.bounds[: self.levels] = [
                 component.cost(level) for level in range(self.levels)
             ]
-        self.components, self.answers = list(components), list(components)
+        self.components = list(components)
         self.levels = levels
 
     def go_on_with(self, whole: SearchedComponent, levels: int) -> None:
         """Go on with all demands as one part, for which all holds that is known of the tiers."""
         for level, tier in enumerate(self.objectives[: self.levels]):
-            bound = tier.total(answer.bounds[level] for answer in self.answers)
+            bound = tier.total(
+                answer.bounds[level] for answer in self.components
+            )
             whole.bounds[level] = max(whole.bounds[level], bound)
-        whole.appraisal = self.appraisal()
+        whole.relaxation.appraisal = self.appraisal()
         self._relaxed = _Relaxed(
             self.prices(), self._limits(), self.reasons(), self.most_placed()
         )
-        self.components, self.answers = [whole], [whole]
+        self.components = [whole]
         self.levels = levels
 
     # Parts.
@@ -136,13 +129,13 @@ class Standing:
         """Whether all parts are proven in all tiers that they were made for."""
         return all(
             is_proven(answer, level)
-            for answer in self.answers
+            for answer in self.components
             for level in range(self.levels)
         )
 
     def placements(self) -> tuple[Placement, ...]:
         """The best answer so far: the same object until there is a better one."""
-        parts = tuple(component.placements for component in self.answers)
+        parts = tuple(component.placements for component in self.components)
         if parts != self._joined[0]:
             placements = (placement for part in parts for placement in part)
             self._joined = parts, tuple(sorted(placements, key=_demand_of))
@@ -151,9 +144,9 @@ class Standing:
     def appraisal(self) -> Appraisal | None:
         """Return what demands and nodes are worth, as far as parts know."""
         appraisals = [
-            component.appraisal
-            for component in self.searched()
-            if component.appraisal is not None
+            component.relaxation.appraisal
+            for component in self.components
+            if component.relaxation.appraisal is not None
         ]
         return Appraisal.together(appraisals)
 
@@ -185,7 +178,9 @@ class Standing:
         A solver finds answers that are worse than the one in hand first, which stays the best so far.
         """
         resting = [
-            component for component in self.answers if component is not running
+            component
+            for component in self.components
+            if component is not running
         ]
         costs = [component.cost(level) for component in resting]
         costs.append(min(best, running.cost(level)))
@@ -202,8 +197,8 @@ class Standing:
         """A tier as its parts have it."""
         return self._shown(
             self.objectives[level],
-            [component.cost(level) for component in self.answers],
-            [component.bounds[level] for component in self.answers],
+            [component.cost(level) for component in self.components],
+            [component.bounds[level] for component in self.components],
         )
 
     def _of_weight(self, tiers: Sequence[Tier]) -> Tier:
@@ -225,7 +220,7 @@ class Standing:
         elif objective.weights:
             attainable = sum(
                 component.subset.weight(objective.weights)
-                for component in self.answers
+                for component in self.components
             )
         return objective.shown(cost, bound, attainable)
 
@@ -234,59 +229,58 @@ class Standing:
     def reasons(self) -> tuple[str, ...]:
         """Return what relaxations left out for the bound of the weight."""
         reasons = dict.fromkeys(
-            answer.relaxation
-            for answer in self.answers
-            if isinstance(answer, SearchedComponent)
+            component.relaxation.why for component in self.components
         )
         return tuple(filter(None, reasons)) or self._relaxed.reasons
 
     def prices(self) -> tuple[LevelPrices, ...]:
         """Return the prices that proved bounds: each guess that some part has, with the rows of all of them."""
-        searched = sorted(
-            self.searched(), key=lambda component: len(component.prices)
-        )
-        levels = searched[-1].prices if searched else ()
-        if not levels:
+        all_prices = [
+            component.relaxation.prices for component in self.components
+        ]
+        longest = max(all_prices, key=len, default=())
+        if not longest:
             return self._relaxed.prices
         rows: dict[int, dict[Hashable, float]] = defaultdict(dict)
-        for component in searched:
-            for number, level in enumerate(component.prices):
+        for prices in all_prices:
+            for number, level in enumerate(prices):
                 rows[number].update(level.rows)
         return tuple(
             level._replace(rows=rows[number])
-            for number, level in enumerate(levels)
+            for number, level in enumerate(longest)
         )
 
     def most_placed(self) -> int:
         """Return how many demands the optimum places at most."""
-        most = sum(map(self._most_of, self.answers))
+        most = sum(map(self._most_of, self.components))
         return (
             most
             if self._relaxed.most is None
             else min(most, self._relaxed.most)
         )
 
-    def _most_of(self, answer: Answered) -> int:
+    def _most_of(self, component: Part) -> int:
         """How many demands of a part the optimum places at most."""
         demands = [
-            self.problem.demands[demand] for demand in answer.subset.demands
+            self.problem.demands[demand] for demand in component.subset.demands
         ]
         levels = levels_of(demand.weight for demand in demands)
         if any(level.lowest < level.highest for level in levels):
             # The same weight may be that of many demands, or of few.
             return len(demands)
         weightless = sum(not demand.weight for demand in demands)
-        if all(is_proven(answer, level) for level in range(len(self.weight))):
+        if all(
+            is_proven(component, level) for level in range(len(self.weight))
+        ):
             placed = [
                 self.problem.demands[placement.demand]
-                for placement in answer.placements
+                for placement in component.placements
             ]
             return weightless + sum(demand.weight > 0 for demand in placed)
         if len(levels) == 1:
-            return weightless + self._most_weight(answer) // levels[0].unit
-        if isinstance(answer, SearchedComponent):
-            return weightless + answer.most_with_weight()
-        return len(demands)
+            most_weight = self._most_weight(component)
+            return weightless + most_weight // levels[0].unit
+        return weightless + component.relaxation.most_with_weight(component)
 
     def _most_weight(self, answer: Answered) -> int:
         """The weight that the optimum places of a part at most."""
@@ -299,30 +293,25 @@ class Standing:
 
     def _limits(self) -> tuple[tuple[int, int], ...]:
         """Return, by weight, the proven limit on placed demands where it is below their number."""
-        searched = [
-            answer
-            for answer in self.answers
-            if isinstance(answer, SearchedComponent)
-        ]
-        if not any(component.relaxation for component in searched):
+        if not any(component.relaxation.bound for component in self.components):
             return self._relaxed.limits
         limits: Tally[int] = Tally()
-        for answer in self.answers:
-            demands: Iterable[DemandIndex] = answer.subset.demands
+        for component in self.components:
+            demands: Iterable[DemandIndex] = component.subset.demands
             if all(
-                is_proven(answer, level) for level in range(len(self.weight))
+                is_proven(component, level) for level in range(len(self.weight))
             ):
-                demands = map(_demand_of, answer.placements)
+                demands = map(_demand_of, component.placements)
             of_component = Tally(
                 self.problem.demands[demand].weight for demand in demands
             )
-            if isinstance(answer, SearchedComponent):
-                of_component.update(
-                    {
-                        weight: limit - of_component[weight]
-                        for weight, limit in answer.limits().items()
-                        if limit < of_component[weight]
-                    }
-                )
+            component_limits = component.relaxation.limits(component)
+            of_component.update(
+                {
+                    weight: limit - of_component[weight]
+                    for weight, limit in component_limits.items()
+                    if limit < of_component[weight]
+                }
+            )
             limits.update(of_component)
         return tuple(sorted(limits.items()))

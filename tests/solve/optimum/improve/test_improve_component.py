@@ -16,12 +16,12 @@ from dralloc.problem import DemandIndex, DeviceIndex, Problem, indices
 from dralloc.problem.solution import Placement
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
+from dralloc.solve.optimum.answered import is_proven, raise_bounds
 from dralloc.solve.optimum.candidates import CandidateSite, survey
-from dralloc.solve.optimum.component import is_proven
+from dralloc.solve.optimum.climbing import climbing_on
 from dralloc.solve.optimum.improve import (
     NeighbourhoodSearch,
     SearchedComponent,
-    climbing_on,
 )
 from dralloc.solve.optimum.objective import (
     DemandSubset,
@@ -29,6 +29,7 @@ from dralloc.solve.optimum.objective import (
     placed_weight,
 )
 from dralloc.solve.optimum.relax import Bound
+from dralloc.solve.optimum.relax.component import ComponentRelaxation
 from dralloc.solve.optimum.search import SolverOutcome, Watch
 from dralloc.solve.optimum.stopping import Stop, Stopped
 from solve.optimum.problem_builder import (
@@ -55,14 +56,14 @@ def test_bounds_that_are_proven_meanwhile_count_afterwards() -> None:
     )
     # There is a ladder, and nobody had time to climb.
     component.climb(Stop.after(0))
-    before = component.relaxation
+    before = component.relaxation.why
     with climbing_on([component], Stop()):
-        while not component.is_at_the_top:
+        while not component.relaxation.is_at_the_top:
             time.sleep(0.01)
-        meanwhile = component.relaxation
+        meanwhile = component.relaxation.why
     assert (before, meanwhile) == ("", "")
-    assert component.relaxation
-    assert component.appraisal is not None
+    assert component.relaxation.why
+    assert component.relaxation.appraisal is not None
 
 
 def test_a_relaxation_that_hopes_for_more_in_one_tier_says_nothing_about_later_ones() -> (
@@ -82,27 +83,26 @@ def test_a_relaxation_that_hopes_for_more_in_one_tier_says_nothing_about_later_o
     )
     component.bounds[0] = component.cost(0)
     assert component.cost(0) == 2
-    component.relax((1, 7))
+    raise_bounds(component, (1, 7))
     assert component.bounds == [2, 0]
-    component.relax((2, 7))
+    raise_bounds(component, (2, 7))
     assert component.bounds == [2, 7]
 
 
 def test_a_failure_while_climbing_is_not_lost() -> None:
-    class Failing(SearchedComponent):
-        def more_bounds(
-            self, stop: Stop, least_gain: float = 0.0
-        ) -> Iterator[Bound]:
+    class Failing(ComponentRelaxation):
+        def climb(self, stop: Stop, least_gain: float = 0.0) -> Iterator[Bound]:
             del stop, least_gain
             raise ModelError("amounts are too large")
 
     problem = rack_with_a_waiting_gang()
-    component = Failing(
+    component = SearchedComponent(
         DemandSubset(problem, indices(problem.demands)),
         placed_weight(problem),
         (),
         no_sites,
     )
+    component.relaxation = Failing(component.subset, component.tiers)
     with pytest.raises(ModelError), climbing_on([component], Stop()):
         pass
 
@@ -315,8 +315,8 @@ def test_what_an_answer_has_of_a_priority_says_what_is_left_for_others(
     component.improve(0, Options(), Stop.after(60), None)
     assert len(component.placements) == 8
     # Four take sixteen of twenty; a fifth one would leave no room.
-    assert component.limits() == {100: 5, 1: 4}
-    assert component.most_with_weight() == 8
+    assert component.relaxation.limits(component) == {100: 5, 1: 4}
+    assert component.relaxation.most_with_weight(component) == 8
 
 
 def test_time_that_is_kept_for_bounds_is_used_up(

@@ -22,6 +22,7 @@ from dralloc.objects.errors import AllocationError
 from dralloc.problem import Problem, SlotIndex
 from dralloc.problem.indices import DemandIndex, grouped, indices, numbered
 from dralloc.problem.solution import Placement, Solution, Status
+from dralloc.solve.optimum.answered import raise_bounds
 from dralloc.solve.optimum.candidates import (
     CandidateSurvey,
     NodeCapabilities,
@@ -281,7 +282,7 @@ class Relocation:
             for answer in search.run(self.stop):
                 self.component.consider(answer)
         for bound in relaxed:
-            self.component.relax(bound.costs)
+            raise_bounds(self.component, bound.costs)
         return tuple(search.failures.values())
 
     def solve(self) -> Solution:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from dralloc.solve.optimum.improve.component import (
     SearchedComponent,
-    climbing_on,
     relaxation_stop,
 )
 from dralloc.solve.optimum.improve.search import NeighbourhoodSearch
@@ -23,6 +22,5 @@ from dralloc.solve.optimum.improve.search import NeighbourhoodSearch
 __all__ = [
     "NeighbourhoodSearch",
     "SearchedComponent",
-    "climbing_on",
     "relaxation_stop",
 ]

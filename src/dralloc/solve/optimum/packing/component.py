@@ -16,8 +16,8 @@ import numpy as np
 
 from dralloc.objects.choices import Options
 from dralloc.problem.solution import Placement
+from dralloc.solve.optimum.answered import is_proven
 from dralloc.solve.optimum.classes.component import BestOfClasses
-from dralloc.solve.optimum.component import is_proven
 from dralloc.solve.optimum.objective import DemandSubset, Objective
 from dralloc.solve.optimum.packing.construction import (
     Column,
