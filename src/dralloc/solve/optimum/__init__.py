@@ -434,14 +434,14 @@ class _Solve:
     ) -> AbstractContextManager[None]:
         """Bound components in the meantime that do not do so themselves, if they are not easy.
 
-        Not where steps are counted: what is proven then must not depend on the clock.
+        Not where steps are counted: what is proven then must not depend on the clock. Nor for the per-device model
+        alone, the referee.
         """
         seconds = self.stop.seconds()
         is_by_the_clock = seconds < inf and self.options.steps is None
+        is_wanted = is_by_the_clock and not self.options.per_device
         return climbing_on(
-            components if is_by_the_clock else (),
-            self.stop,
-            _NOT_EASY * seconds,
+            components if is_wanted else (), self.stop, _NOT_EASY * seconds
         )
 
     def _seconds_for_starts(self) -> float:

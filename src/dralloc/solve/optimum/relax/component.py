@@ -20,7 +20,13 @@ from dralloc.solve.optimum.relax.ladder import RelaxationLadder
 from dralloc.solve.optimum.relax.prices import LexicographicLevel
 from dralloc.solve.optimum.stopping import Stop, Stopped
 
-__all__ = ["ComponentRelaxation", "Relaxable", "recall", "take_over"]
+__all__ = [
+    "ComponentRelaxation",
+    "Relaxable",
+    "known_of",
+    "recall",
+    "take_over",
+]
 
 _LOOKING_CLOSER: Final = 0.15
 """The part of the time that closer bounds of lower priorities may take, or one of the ranks of alternatives."""
@@ -147,14 +153,14 @@ class ComponentRelaxation:
         if self._ladder is None:
             return bound
         self._ladder.allow(stop)
-        reached, best = _known_of(answer, bound.levels)
+        reached, best = known_of(answer, bound.levels)
         return self._ladder.look_closer(bound, reached, best)
 
     def can_look_closer(self, answer: Answered, stop: Stop) -> bool:
         """Whether it may prove anything to look closer, and takes a small part of the time that is left."""
         if self._ladder is None:
             return False
-        reached, _ = _known_of(answer, self._ladder.levels)
+        reached, _ = known_of(answer, self._ladder.levels)
         # Where all levels before the last have all that they can have, the relaxation has said all.
         may_help = reached[:-1] != self._ladder.limits[:-1]
         seconds = self._ladder.least_seconds_to_look_closer + _ENDING_SECONDS
@@ -183,7 +189,7 @@ class ComponentRelaxation:
         if any(weights.lowest < weights.highest for weights in levels):
             return 0
         self._ladder.allow(_part_of(stop))
-        placed, _ = _known_of(answer, levels)
+        placed, _ = known_of(answer, levels)
         return self._ladder.least_ranks(placed)
 
     # What it says of the optimum.
@@ -193,7 +199,7 @@ class ComponentRelaxation:
         if not self.bound:
             return {}
         levels = self.bound.levels
-        level_limits = self.bound.most_of_optimum(*_known_of(answer, levels))
+        level_limits = self.bound.most_of_optimum(*known_of(answer, levels))
         return {
             level.unit: units
             for level, units in zip(levels, level_limits, strict=True)
@@ -204,7 +210,7 @@ class ComponentRelaxation:
         """Return how many demands with a weight the optimum places at most, if each level has one weight."""
         if not self.bound:
             return len(self._subset.demands)
-        return self.bound.most_together(*_known_of(answer, self.bound.levels))
+        return self.bound.most_together(*known_of(answer, self.bound.levels))
 
     # How it is done.
 
@@ -236,7 +242,7 @@ def _part_of(stop: Stop) -> Stop:
     return stop.within(_LOOKING_CLOSER * stop.seconds())
 
 
-def _known_of(
+def known_of(
     answer: Answered, levels: Sequence[LexicographicLevel]
 ) -> tuple[list[int], list[int]]:
     """Return what the answer has of each level, and what the bounds of the tiers leave for it, in units.
