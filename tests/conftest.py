@@ -19,6 +19,11 @@ settings.register_profile(
 settings.load_profile("dralloc")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes minutes: at the end, one process would wait for the other."""
+    items.sort(key=lambda item: item.get_closest_marker("minutes") is None)
+
+
 @pytest.fixture(autouse=True)
 def in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands print as into a pipe of no known width; workers of pytest-xdist would have one."""

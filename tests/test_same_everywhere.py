@@ -53,10 +53,11 @@ def answers(clusters: Path, hash_seed: int) -> str:
     return done.stdout
 
 
+@pytest.mark.minutes
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
 # To make a sample smaller takes longer than to look at what differs.
 @settings(
-    max_examples=examples(10),
+    max_examples=examples(6),
     phases=[Phase.generate],
     backend=INDEPENDENT,
     deadline=None,

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -303,4 +304,4 @@ Life.TestCase.settings = settings(
     stateful_step_count=50,
     suppress_health_check=[HealthCheck.too_slow],
 )
-TestLife = Life.TestCase
+TestLife = pytest.mark.minutes(Life.TestCase)

@@ -36,6 +36,7 @@ def without_some(cluster: Cluster, random: Random, share: float) -> Cluster:
     return Scenario(cluster).without_pods(gone).cluster
 
 
+@pytest.mark.minutes
 @SETTINGS
 @given(mixed_clusters(3), st.randoms(use_true_random=False))
 def test_the_optimum_is_the_same_from_wherever_it_starts(
@@ -43,9 +44,9 @@ def test_the_optimum_is_the_same_from_wherever_it_starts(
 ) -> None:
     before = without_some(cluster, random, 0.2)
     now = without_some(cluster, random, 0.2)
-    start = dralloc.allocate(before, time_limit=2)
-    continued = dralloc.allocate(now, start=start, time_limit=2)
-    fresh = dralloc.allocate(now, time_limit=2)
+    start = dralloc.allocate(before, time_limit=1)
+    continued = dralloc.allocate(now, start=start, time_limit=1)
+    fresh = dralloc.allocate(now, time_limit=1)
     assert continued.objective <= (fresh.bound or 0)
     assert fresh.objective <= (continued.bound or 0)
 

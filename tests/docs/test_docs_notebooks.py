@@ -66,6 +66,7 @@ def test_the_documentation_lists_it(path: Path) -> None:
     assert f"[{title(path)}](../models/{name_of(path)}/study.ipynb)" in page
 
 
+@pytest.mark.minutes
 @pytest.mark.parametrize("path", BOOKS, ids=name_of)
 @pytest.mark.filterwarnings("ignore")  # those of Jupyter are not ours
 def test_it_runs_from_top_to_bottom(

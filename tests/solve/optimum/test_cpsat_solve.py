@@ -188,7 +188,7 @@ def test_a_hint_with_other_ones_of_equal_demands_is_good_too() -> None:
 @pytest.mark.parametrize("goal", list(Goal))
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_same_again(goal: Goal, workers: int) -> None:
-    problem = hard(pods=12, gpus=2)
+    problem = hard(pods=6, gpus=1)
     options = Options(goal=goal, workers=workers, seed=7)
     first, second = solve(problem, options), solve(problem, options)
     assert replace(first, timings={}) == replace(second, timings={})
