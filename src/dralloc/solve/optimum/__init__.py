@@ -85,7 +85,7 @@ _STARTS: Final = 0.8
 _STARTS_IN_BETWEEN: Final = 0.6
 """The same, of the time that a component has left that asks for them when it has begun."""
 
-_NOT_EASY: Final = 0.1
+_NOT_EASY: Final = 0.4
 """After this part of the time, what is not proven yet gets a bound by relaxations beside the work on it."""
 
 StartSearch = Callable[
