@@ -149,7 +149,7 @@ class Solvable(Answered, Protocol):
 
 
 class Part(Solvable, Relaxable, Protocol):
-    """Demands that others find answers to, too, and that relaxations say something of."""
+    """A part of a problem: answers to it may come from elsewhere, too, and bounds from relaxations."""
 
     def consider(self, placements: Sequence[Placement]) -> None:
         """Take an answer over if it is better."""

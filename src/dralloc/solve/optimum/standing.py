@@ -14,7 +14,7 @@ from operator import attrgetter
 from dralloc.objects.errors import AllocationError
 from dralloc.problem import DemandIndex, Problem, indices
 from dralloc.problem.solution import Appraisal, LevelPrices, Placement, Tier
-from dralloc.solve.optimum.answered import Answered, is_proven
+from dralloc.solve.optimum.answered import is_proven
 from dralloc.solve.optimum.component import Component, Part, Solvable
 from dralloc.solve.optimum.improve import SearchedComponent
 from dralloc.solve.optimum.objective import (
@@ -105,7 +105,7 @@ class Standing:
         """Go on with all demands as one part, for which all holds that is known of the tiers."""
         for level, tier in enumerate(self.objectives[: self.levels]):
             bound = tier.total(
-                answer.bounds[level] for answer in self.components
+                component.bounds[level] for component in self.components
             )
             whole.bounds[level] = max(whole.bounds[level], bound)
         whole.relaxation.appraisal = self.appraisal()
@@ -128,8 +128,8 @@ class Standing:
     def is_proven(self) -> bool:
         """Whether all parts are proven in all tiers that they were made for."""
         return all(
-            is_proven(answer, level)
-            for answer in self.components
+            is_proven(component, level)
+            for component in self.components
             for level in range(self.levels)
         )
 
@@ -282,11 +282,11 @@ class Standing:
             return weightless + most_weight // levels[0].unit
         return weightless + component.relaxation.most_with_weight(component)
 
-    def _most_weight(self, answer: Answered) -> int:
+    def _most_weight(self, component: Part) -> int:
         """The weight that the optimum places of a part at most."""
         return sum(
             tier.weights.unit
-            * (answer.subset.weight(tier.weights) - answer.bounds[number])
+            * (component.subset.weight(tier.weights) - component.bounds[number])
             for number, tier in enumerate(self.weight)
             if tier.weights
         )

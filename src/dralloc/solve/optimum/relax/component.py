@@ -101,7 +101,7 @@ class ComponentRelaxation:
         least_gain
             As `RelaxationLadder.bounds` takes it.
         """
-        yield from self._new_or_old_ladder(stop).bounds(least_gain)
+        yield from self._ladder_until(stop).bounds(least_gain)
 
     def climb_and_look(
         self, answer: Answered, stop: Stop, least_gain: float
@@ -214,7 +214,8 @@ class ComponentRelaxation:
 
     # How it is done.
 
-    def _new_or_old_ladder(self, stop: Stop) -> RelaxationLadder:
+    def _ladder_until(self, stop: Stop) -> RelaxationLadder:
+        """Return the ladder, as far up as it was climbed."""
         if self._ladder is None:
             self._ladder = RelaxationLadder(
                 self._own_problem(), self._tiers, stop
