@@ -401,7 +401,7 @@ class _Solve:
         over_classes = [
             component
             for component in self.standing.components
-            if component not in searched
+            if not isinstance(component, SearchedComponent)
         ]
         with self._climbing_on(over_classes):
             sharing.improve(range(self.stage.levels), self.standing.components)

@@ -33,7 +33,7 @@ def climbing_on(
     Parameters
     ----------
     patience
-        Seconds until it begins; what is proven by then in its first tier needs no other bound.
+        Seconds until it begins; what has all tiers of the weight proven by then needs no other bound.
     """
     if not components:
         yield
@@ -46,7 +46,7 @@ def climbing_on(
     def climb() -> None:
         is_over.wait(patience)
         for component in components:
-            if not (until.reached() or is_proven(component, 0)):
+            if not (until.reached() or _is_decided(component)):
                 bounds = component.relaxation.climb_and_look(
                     component, until, _WORTHWHILE
                 )
@@ -65,3 +65,12 @@ def climbing_on(
         take_over(component, bound)
     for component in components:
         component.relaxation.appraise(stop)
+
+
+def _is_decided(component: Relaxable) -> bool:
+    """Whether it is proven how much weight is placed."""
+    return all(
+        is_proven(component, level)
+        for level, tier in enumerate(component.tiers)
+        if tier.weights
+    )

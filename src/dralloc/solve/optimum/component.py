@@ -25,7 +25,6 @@ from dralloc.solve.optimum.answered import (
     Answered,
     is_next,
     is_proven,
-    raise_bounds,
 )
 from dralloc.solve.optimum.candidates import CandidateSite, survey
 from dralloc.solve.optimum.constraints import (
@@ -49,6 +48,7 @@ from dralloc.solve.optimum.objective import (
 from dralloc.solve.optimum.relax.component import (
     ComponentRelaxation,
     Relaxable,
+    count_bound,
 )
 from dralloc.solve.optimum.rows import fix_cost
 from dralloc.solve.optimum.search import Watch, minimise
@@ -293,8 +293,7 @@ class Component:
         for number, tier in enumerate(self.tiers):
             floor = tier.floor(self.subset, self.placements)
             self.bounds[number] = max(self.bounds[number], floor)
-        if self.relaxation.bound:
-            raise_bounds(self, self.relaxation.bound.costs)
+        count_bound(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,6 @@ from dralloc.problem.equivalence import claim_key
 from dralloc.problem.problem import Overlay
 from dralloc.problem.solution import Placement
 from dralloc.problem.supply import Capacity
-from dralloc.solve.optimum.answered import raise_bounds
 from dralloc.solve.optimum.classes.count_model import Counted, CountModel
 from dralloc.solve.optimum.classes.demand_classes import DemandClass
 from dralloc.solve.optimum.objective import (
@@ -37,7 +36,10 @@ from dralloc.solve.optimum.objective import (
     DemandSubset,
     Objective,
 )
-from dralloc.solve.optimum.relax.component import ComponentRelaxation
+from dralloc.solve.optimum.relax.component import (
+    ComponentRelaxation,
+    count_bound,
+)
 from dralloc.solve.optimum.rows import Term, fix_cost
 from dralloc.solve.optimum.search import Watch, minimise
 from dralloc.solve.optimum.stopping import Stop
@@ -306,8 +308,7 @@ class BestOfClasses:
             return False
         self._costs, self._names = list(costs), names
         self._raise_bound(0, 0)
-        if self.relaxation.bound:
-            raise_bounds(self, self.relaxation.bound.costs)
+        count_bound(self)
         return True
 
     def _raise_bound(self, level: int, bound: int) -> None:

@@ -23,6 +23,7 @@ from dralloc.solve.optimum.stopping import Stop, Stopped
 __all__ = [
     "ComponentRelaxation",
     "Relaxable",
+    "count_bound",
     "known_of",
     "recall",
     "take_over",
@@ -41,19 +42,25 @@ class Relaxable(Answered, Protocol):
     relaxation: ComponentRelaxation
 
 
+def count_bound(component: Relaxable) -> None:
+    """Raise bounds to what relaxations prove, now that there is another answer or another relaxation."""
+    bound = component.relaxation.bound
+    if bound:
+        raise_bounds(component, bound.costs)
+
+
 def recall(
     component: Relaxable, prices: Sequence[LevelPrices], stop: Stop
 ) -> None:
     """Prove what the prices of an earlier answer prove."""
     component.relaxation.recall(prices, stop)
-    if component.relaxation.bound:
-        raise_bounds(component, component.relaxation.bound.costs)
+    count_bound(component)
 
 
 def take_over(component: Relaxable, bound: Bound) -> None:
     """Count a bound, if it is no worse than what is known."""
     if component.relaxation.keep(bound):
-        raise_bounds(component, bound.costs)
+        count_bound(component)
 
 
 class ComponentRelaxation:
@@ -149,7 +156,7 @@ class ComponentRelaxation:
     # A closer look, with an answer in hand.
 
     def closer(self, bound: Bound, answer: Answered, stop: Stop) -> Bound:
-        """The same with what the answer says of levels that may have more than it, as far as there is time."""
+        """Return the same with what the answer says of levels that may have more than it, as far as there is time."""
         if self._ladder is None:
             return bound
         self._ladder.allow(stop)
