@@ -1,7 +1,7 @@
 """How many examples generated tests try.
 
-Usually a tenth of what CI tries, so that all tests pass within minutes; ``DRALLOC_EXAMPLES=1`` in the environment tries
-as many as CI, and 10 ten times as many.
+Usually a tenth of the full number, so that all tests pass within minutes. ``DRALLOC_EXAMPLES`` in the environment says
+how much of it to try: CI tries a third, 1 is the full number, and 10 ten times as many.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["INDEPENDENT", "TIMES", "examples", "some_of"]
 T = TypeVar("T")
 
 TIMES: Final = Fraction(os.environ.get("DRALLOC_EXAMPLES", "1/10"))
-"""So many times the examples of CI; above 1 they are other ones in each run."""
+"""So many times the full number of examples; above 1 they are other ones in each run."""
 
 INDEPENDENT: Final = "independent"
 """The backend of Hypothesis for examples that have nothing to do with each other.
@@ -35,11 +35,11 @@ but seldom makes another cluster of a cluster. Under any other name than its own
 AVAILABLE_PROVIDERS[INDEPENDENT] = HypothesisProvider
 
 
-def examples(of_ci: int) -> int:
-    """Return how many examples to try where CI tries so many."""
-    return ceil(of_ci * TIMES)
+def examples(in_full: int) -> int:
+    """Return how many examples to try where so many are the full number."""
+    return ceil(in_full * TIMES)
 
 
 def some_of(cases: Iterable[T]) -> Iterator[T]:
-    """Yield all cases where as many examples are tried as in CI; else every n-th, for as large a part."""
+    """Yield all cases where the full number of examples is tried; else every n-th, for as large a part."""
     return islice(cases, 0, None, max(1, round(1 / TIMES)))
