@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
+from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -24,6 +25,19 @@ SETTINGS = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
+
+
+class Mixture(NamedTuple):
+    """A cluster that is not proven within a few steps, and the answer that these lead to."""
+
+    cluster: Cluster
+    start: dralloc.Plan
+
+
+@pytest.fixture(scope="module")
+def mixture() -> Mixture:
+    cluster = mixed(20, seed=2, without={"priorities"})
+    return Mixture(cluster, dralloc.allocate(cluster, steps=4))
 
 
 def without_some(cluster: Cluster, random: Random, share: float) -> Cluster:
@@ -60,15 +74,14 @@ def test_who_still_fits_keeps_the_place() -> None:
     assert again.allocations == start.allocations
 
 
-def test_it_is_never_worse_than_where_it_starts() -> None:
-    cluster = mixed(20, seed=2, without={"priorities"})
-    start = dralloc.allocate(cluster, steps=4)
+def test_it_is_never_worse_than_where_it_starts(mixture: Mixture) -> None:
+    cluster, start = mixture
     again = dralloc.allocate(cluster, start=start, steps=4)
     assert again.objective >= start.objective
 
 
 def test_the_search_ends_when_it_is_as_good_again(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, mixture: Mixture
 ) -> None:
     told: list[tuple[int, int]] = []
 
@@ -86,8 +99,7 @@ def test_the_search_ends_when_it_is_as_good_again(
 
             super().__init__(prices, noted)
 
-    cluster = mixed(20, seed=2, without={"priorities"})
-    start = dralloc.allocate(cluster, steps=4)
+    cluster, start = mixture
     monkeypatch.setattr("dralloc.ask.allocate.Earlier", Looking)
     again = dralloc.allocate(cluster, start=start, steps=4)
     assert len(told) == 1
@@ -95,10 +107,9 @@ def test_the_search_ends_when_it_is_as_good_again(
     assert again.tiers[0].why.startswith("it is as good as")
 
 
-def test_what_small_changes_cost_does_not_add_up() -> None:
+def test_what_small_changes_cost_does_not_add_up(mixture: Mixture) -> None:
     """Each answer of a row is held against the gap of the first, or a smaller one since then."""
-    cluster = mixed(20, seed=2, without={"priorities"})
-    first = dralloc.allocate(cluster, steps=4)
+    cluster, first = mixture
     gaps = {tier.name: tier.gap for tier in first.tiers}
     assert max(gaps.values()) > 0
     random = Random(1)
