@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 from typing import Final
@@ -32,6 +32,7 @@ from dralloc.solve.optimum.improve import SearchedComponent
 from dralloc.solve.optimum.objective import DemandSubset, Objective
 from dralloc.solve.optimum.packing.component import PackedComponent
 from dralloc.solve.optimum.packing.instance import PackingInstance
+from dralloc.solve.optimum.room import demands_without_room
 from dralloc.solve.optimum.stopping import Stop, Stopped, TooLarge
 from dralloc.solve.work import phase
 
@@ -220,11 +221,33 @@ class Split:
             raise ModelError(
                 f"hint: demand {problem.demands[demand].key} is placed, but nothing can serve it"
             )
-        parts = components(problem, surveyed, self._stage.goal, self._stop)
         self.failures += surveyed.failures
+        if not self._options.per_device:
+            surveyed = self._without_hopeless_gangs(surveyed)
+        parts = components(problem, surveyed, self._stage.goal, self._stop)
         for members in parts:
             sites = {demand: surveyed.sites[demand] for demand in members}
             self._add_searched(DemandSubset(problem, members, sites))
+
+    def _without_hopeless_gangs(
+        self, surveyed: CandidateSurvey
+    ) -> CandidateSurvey:
+        """Leave out gangs that nobody can place."""
+        hopeless = set(
+            demands_without_room(
+                self._stage.problem,
+                surveyed.sites,
+                self._placed.keys(),
+                self._options,
+                self._stop,
+            )
+        )
+        sites = {
+            demand: demand_sites
+            for demand, demand_sites in surveyed.sites.items()
+            if demand not in hopeless
+        }
+        return replace(surveyed, sites=sites)
 
     def _is_too_large_to_survey(self) -> bool:
         """Whether what is left has more candidates than are looked at one by one."""

@@ -1,0 +1,152 @@
+"""Gangs that have no room even alone: nobody places them, and what is left out for that would help nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+
+import wire
+from any_problem import PROBLEMS
+from company_strategies import companies
+from dralloc.compile.compiler import compile_cluster
+from dralloc.problem import Problem
+from dralloc.problem.inter_pod import (
+    Affinity,
+    AntiAffinity,
+    InterPodRule,
+    Role,
+    Spread,
+)
+from dralloc.solve.optimum import Options, solve
+from dralloc.solve.optimum.candidates import survey
+from dralloc.solve.optimum.room import demands_without_room
+from dralloc.solve.optimum.stopping import Stop
+from examples import examples
+from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
+from wire import Json
+
+HOSTS = {"node-0": "a", "node-1": "b"}
+
+
+def without_room(problem: Problem) -> set[int]:
+    sites = survey(problem).sites
+    return set(demands_without_room(problem, sites, set(), Options(), Stop()))
+
+
+def pairs_of_devices(devices: int) -> Problem:
+    """Two nodes, and a gang of three pods for two devices each."""
+    builder = ProblemBuilder(nodes=2)
+    for node in range(2):
+        for _ in range(devices):
+            builder.device(node)
+    for _ in range(3):
+        builder.pod(builder.claim(AlternativeSpec(count=2)), gang="trio")
+    return builder.problem()
+
+
+def test_a_gang_whose_members_fit_in_fractions_only() -> None:
+    assert without_room(pairs_of_devices(3)) == {0, 1, 2}
+    assert without_room(pairs_of_devices(4)) == set()
+
+
+def test_who_is_placed_is_not_asked_about() -> None:
+    problem = pairs_of_devices(3)
+    sites = survey(problem).sites
+    placed = {next(iter(sites))}
+    assert not [
+        *demands_without_room(problem, sites, placed, Options(), Stop())
+    ]
+
+
+SPREAD = Spread(HOSTS, {}, max_skew=1)
+APART = AntiAffinity(HOSTS)
+IN_COMPANY = Affinity(({"node-0": "zone", "node-1": "zone"},), (frozenset(),))
+
+
+def under_a_rule(
+    rule: InterPodRule, *, is_guest_meant: bool, counts: bool
+) -> Problem:
+    """A gang of two with devices on the first of two nodes only, and a guest for the second node."""
+    builder = ProblemBuilder(nodes=2)
+    pair = [builder.device(0), builder.device(0)]
+    for _ in range(2):
+        builder.pod(builder.claim(AlternativeSpec(only=pair)), gang="pair")
+    guest_device = builder.device(1)
+    builder.pod(builder.claim(AlternativeSpec(only=[guest_device])))
+    problem = builder.problem()
+    roles = {
+        "pair": (Role(rule, carries=True, counts=counts),),
+        "": (Role(rule, carries=False, counts=True),) if is_guest_meant else (),
+    }
+    demands = [
+        replace(demand, roles=roles[demand.gang]) for demand in problem.demands
+    ]
+    return replace(problem, demands=tuple(demands))
+
+
+@pytest.mark.parametrize(
+    ("rule", "is_guest_meant", "counts", "hopeless"),
+    [
+        # Two are one more than on the other node, unless the guest is there.
+        (SPREAD, False, True, True),
+        (SPREAD, True, True, False),
+        # Whoever else comes, the two are in each other's way.
+        (APART, False, True, True),
+        (APART, True, True, True),
+        # They want company, and may begin alone if they mean themselves.
+        (IN_COMPANY, False, False, True),
+        (IN_COMPANY, True, False, False),
+        (IN_COMPANY, False, True, False),
+    ],
+)
+def test_rules_count_as_far_as_others_cannot_help(
+    rule: InterPodRule, is_guest_meant: bool, counts: bool, hopeless: bool
+) -> None:
+    problem = under_a_rule(rule, is_guest_meant=is_guest_meant, counts=counts)
+    assert without_room(problem) == ({0, 1} if hopeless else set())
+    best = solve(problem, Options(per_device=True))
+    assert len(best.placements) == (1 if hopeless else 3)
+
+
+def test_a_claim_that_others_use_too_is_not_asked_about() -> None:
+    """The guest allocates it, from devices that both nodes reach, on the only node that suits it."""
+    builder = ProblemBuilder(nodes=2)
+    shared = builder.claim(AlternativeSpec(only=[builder.device(None)]))
+    for _ in range(2):
+        builder.pod(
+            builder.claim(AlternativeSpec(count=2)), shared, gang="pair"
+        )
+    builder.pod(shared)
+    builder.device(0)
+    assert without_room(builder.problem()) == set()
+
+
+def problem_of(objects: Sequence[Json]) -> Problem:
+    return compile_cluster(wire.cluster(objects)).whole
+
+
+def alone_in_worth(problem: Problem, gang: Callable[[int], bool]) -> Problem:
+    """The same problem where nobody else is worth anything: they are placed if that helps."""
+    demands = [
+        replace(demand, weight=int(gang(number)))
+        for number, demand in enumerate(problem.demands)
+    ]
+    return replace(problem, demands=tuple(demands))
+
+
+@settings(
+    max_examples=examples(300),
+    suppress_health_check=[HealthCheck.too_slow],
+    deadline=None,
+)
+@given(PROBLEMS | companies(max_waiting=8).map(problem_of))
+def test_nobody_places_them_whatever_it_costs_others(problem: Problem) -> None:
+    hopeless = without_room(problem)
+    event(f"gangs: {any(demand.gang for demand in problem.demands)}")
+    event(f"hopeless: {bool(hopeless)}")
+    worthy = alone_in_worth(problem, hopeless.__contains__)
+    best = solve(worthy, Options(per_device=True))
+    assert not hopeless & {placement.demand for placement in best.placements}
