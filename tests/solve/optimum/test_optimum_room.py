@@ -12,7 +12,7 @@ import wire
 from any_problem import PROBLEMS
 from company_strategies import companies
 from dralloc.compile.compiler import compile_cluster
-from dralloc.problem import Problem
+from dralloc.problem import Constraint, ConstraintKind, Problem
 from dralloc.problem.inter_pod import (
     Affinity,
     AntiAffinity,
@@ -25,7 +25,11 @@ from dralloc.solve.optimum.candidates import survey
 from dralloc.solve.optimum.room import demands_without_room
 from dralloc.solve.optimum.stopping import Stop
 from examples import examples
-from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
+from solve.optimum.problem_builder import (
+    AlternativeSpec,
+    ProblemBuilder,
+    placed,
+)
 from wire import Json
 
 HOSTS = {"node-0": "a", "node-1": "b"}
@@ -122,6 +126,25 @@ def test_a_claim_that_others_use_too_is_not_asked_about() -> None:
     builder.pod(shared)
     builder.device(0)
     assert without_room(builder.problem()) == set()
+
+
+def test_all_devices_may_be_fewer_where_others_fill_some() -> None:
+    """They are not alike, so nobody gets all of them; one that the guest fills is none of them."""
+    builder = ProblemBuilder(nodes=1)
+    full, spare = (
+        builder.device(capacity={"memory": 10}, attributes={"model": [model]})
+        for model in range(2)
+    )
+    alike = Constraint(ConstraintKind.MATCH, "model")
+    every = AlternativeSpec(
+        count=None, only=[full, spare], capacity={"memory": 6}
+    )
+    builder.pod(builder.claim(every, constraints=[alike]), gang="solo")
+    share = AlternativeSpec(only=[full], capacity={"memory": 6})
+    builder.pod(builder.claim(share))
+    problem = builder.problem()
+    assert without_room(problem) == set()
+    assert placed(solve(problem, Options(per_device=True))) == [0, 1]
 
 
 def problem_of(objects: Sequence[Json]) -> Problem:
