@@ -1,8 +1,8 @@
-"""Gangs that have no room even alone: nobody places them, and what is left out for that would help nobody else."""
+"""Gangs that have no room even alone: no answer places them, whatever it costs others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 import pytest
@@ -59,9 +59,9 @@ def test_a_gang_whose_members_fit_in_fractions_only() -> None:
 def test_who_is_placed_is_not_asked_about() -> None:
     problem = pairs_of_devices(3)
     sites = survey(problem).sites
-    placed = {next(iter(sites))}
+    member = {next(iter(sites))}
     assert not [
-        *demands_without_room(problem, sites, placed, Options(), Stop())
+        *demands_without_room(problem, sites, member, Options(), Stop())
     ]
 
 
@@ -116,7 +116,7 @@ def test_rules_count_as_far_as_others_cannot_help(
 
 
 def test_a_claim_that_others_use_too_is_not_asked_about() -> None:
-    """The guest allocates it, from devices that both nodes reach, on the only node that suits it."""
+    """The two have no room in any case, but the gang alone does not say so: others could allocate the claim."""
     builder = ProblemBuilder(nodes=2)
     shared = builder.claim(AlternativeSpec(only=[builder.device(None)]))
     for _ in range(2):
@@ -151,10 +151,10 @@ def problem_of(objects: Sequence[Json]) -> Problem:
     return compile_cluster(wire.cluster(objects)).whole
 
 
-def alone_in_worth(problem: Problem, gang: Callable[[int], bool]) -> Problem:
+def alone_in_worth(problem: Problem, chosen: Set[int]) -> Problem:
     """The same problem where nobody else is worth anything: they are placed if that helps."""
     demands = [
-        replace(demand, weight=int(gang(number)))
+        replace(demand, weight=int(number in chosen))
         for number, demand in enumerate(problem.demands)
     ]
     return replace(problem, demands=tuple(demands))
@@ -170,6 +170,6 @@ def test_nobody_places_them_whatever_it_costs_others(problem: Problem) -> None:
     hopeless = without_room(problem)
     event(f"gangs: {any(demand.gang for demand in problem.demands)}")
     event(f"hopeless: {bool(hopeless)}")
-    worthy = alone_in_worth(problem, hopeless.__contains__)
+    worthy = alone_in_worth(problem, hopeless)
     best = solve(worthy, Options(per_device=True))
     assert not hopeless & {placement.demand for placement in best.placements}
