@@ -36,6 +36,7 @@ from dralloc.solve.optimum.rows import (
     add_at_least,
     add_at_most,
     add_at_most_one,
+    sum_of,
 )
 from dralloc.solve.optimum.solvers import cp_model
 
@@ -66,47 +67,34 @@ def one_alternative(model: Model) -> None:
 def device_count(model: Model) -> None:
     """A served alternative takes as many devices as it asks for (KEP-4381)."""
     for serving in model.variables.every_serving():
-        literals, count = (
-            [take.literal for take in serving.takes],
-            serving.choice.count,
-        )
-        if (
-            serving.choice.fixed
-            or serving.choice.spec.count is None
-            or not literals
-        ):
+        choice, count = serving.choice, serving.choice.count
+        if choice.fixed or choice.spec.count is None:
+            continue
+        literals = [take.literal for take in serving.takes]
+        counted: list[Term] = []
+        for group_count in serving.group_counts:
+            counted += group_count.terms
+        if counted == [(serving.literal, count)]:
+            # A group serves it alone.
             continue
         if count == 1:
+            literals += [variable for variable, _ in counted]
             model.cp.add_exactly_one([*literals, ~serving.literal])
         else:
-            model.cp.add(
-                cp_model.LinearExpr.sum(literals) == count * serving.literal
-            )
+            terms = [(literal, 1) for literal in literals] + counted
+            model.cp.add(sum_of(terms) == count * serving.literal)
 
 
 def group_counts(model: Model) -> None:
-    """Servings of interchangeable devices take numbers of each group, and as many of the group are taken."""
+    """Of interchangeable devices as many are taken as servings count."""
     counts_by_group: dict[int, list[Term]] = defaultdict(list)
     for serving in model.variables.every_serving():
         for group_count in serving.group_counts:
-            counts_by_group[group_count.group].append(
-                (group_count.variable, group_count.times)
-            )
-        if len(serving.group_counts) > 1:
-            parts = [
-                group_count.variable for group_count in serving.group_counts
-            ]
-            model.cp.add(
-                cp_model.LinearExpr.sum(parts)
-                == serving.choice.count * serving.literal
-            )
+            counts_by_group[group_count.group] += group_count.terms
     for index, group in enumerate(model.variables.device_groups):
-        variables, coefficients = zip(*counts_by_group[index], strict=True)
-        devices = cp_model.LinearExpr.sum(
-            [take.literal for take in group.takes]
-        )
+        devices = [take.literal for take in group.takes]
         model.cp.add(
-            cp_model.LinearExpr.weighted_sum(variables, coefficients) == devices
+            sum_of(counts_by_group[index]) == cp_model.LinearExpr.sum(devices)
         )
 
 
@@ -453,12 +441,26 @@ _Value = Scalar | int
 
 
 class _Carried(NamedTuple):
-    """A device that may serve a request, with the values that count there, and a literal that makes it count."""
+    """Devices that may serve a request, with the values that count there, and what makes them count.
+
+    Parameters
+    ----------
+    device
+        One of them.
+    literal
+        If it is not 0, there are some of them.
+    most
+        How many there can be: more than one if they are counted.
+    least
+        How many there are if there are any.
+    """
 
     serving: Serving
     device: DeviceIndex
     values: frozenset[Scalar]
     literal: Literal
+    most: int = 1
+    least: int = 1
 
 
 def attribute_constraints(model: Model) -> None:
@@ -498,10 +500,14 @@ def _equal(
             model.cp.add(literal == 0)
     model.cp.add_at_most_one(chosen.values())
     for carrier in carried:
-        literals: list[cp_model.LiteralT] = [
-            chosen[value] for value in _ordered(carrier)
-        ]
-        model.cp.add_bool_or([*literals, ~carrier.literal])
+        choices = [chosen[value] for value in _ordered(carrier)]
+        if carrier.most == 1:
+            model.cp.add_bool_or([*choices, ~carrier.literal])
+        else:
+            model.cp.add(
+                carrier.literal
+                <= carrier.most * cp_model.LinearExpr.sum(choices)
+            )
     add_at_most_one(
         model.cp, [carrier.literal for carrier in carried if not carrier.values]
     )
@@ -540,11 +546,17 @@ def _distinct(
         for carrier in carried
         for value in carrier.values or [None]
     )
+    for carrier in carried:
+        if carrier.least > 1:
+            model.cp.add(carrier.literal == 0)
     held_values = {value for values in held for value in values or [None]}
     for value, literals in sorted(
         carriers.items(), key=lambda item: repr(item[0])
     ):
-        add_at_most_one(model.cp, literals)
+        if all(literal.is_boolean for literal in literals):
+            add_at_most_one(model.cp, literals)
+        else:
+            model.cp.add(cp_model.LinearExpr.sum(literals) <= 1)
         for literal in literals if value in held_values else ():
             model.cp.add(literal == 0)
 
@@ -560,14 +572,26 @@ def _within_claims(model: Model) -> Iterator[tuple[Constraint, list[_Carried]]]:
         for constraint, covered in binding_constraints(claim, choices):
             if constraint.scope:
                 continue
-            carried = [
-                _carried(constraint, serving, take)
-                for serving in servings
-                if (serving.choice.request, serving.choice.alternative)
-                in covered
-                for take in serving.takes
-            ]
+            carried: list[_Carried] = []
+            for serving in servings:
+                choice = serving.choice
+                if (choice.request, choice.alternative) in covered:
+                    carried += _carriers(model, constraint, serving)
             yield constraint, carried
+
+
+def _carriers(
+    model: Model, constraint: Constraint, serving: Serving
+) -> Iterator[_Carried]:
+    """The devices of a serving, and the groups that it counts devices of."""
+    for take in serving.takes:
+        yield _carried(constraint, serving, take)
+    for group, variables, times, _ in serving.group_counts:
+        takes = model.variables.device_groups[group].takes
+        for variable in variables:
+            most = 1 if variable.is_boolean else variable.domain.max()
+            carrier = _carried(constraint, serving, takes[0])
+            yield carrier._replace(literal=variable, most=most, least=times)
 
 
 def _carried(constraint: Constraint, serving: Serving, take: Take) -> _Carried:

@@ -7,8 +7,9 @@ serving takes as many of its candidate devices *d* as it asks for::
     sum_a serve[r, a, n] = on[u(r), n]
     sum_d take[r, a, d, n] = count[a] * serve[r, a, n]
 
-Of interchangeable devices, one boolean per device says that it is taken, and the servings only add up to as many. The
-rest is one function per family of rules in `dralloc.solve.optimum.constraints`.
+Of interchangeable devices, one boolean per device says that it is taken, and the servings only add up to as many: they
+count devices of a group *g* in place of taking each *d*. The rest is one function per family of rules in
+`dralloc.solve.optimum.constraints`.
 
 From top to bottom: devices that requests may take in each other's place, which are counted; the variables; the model,
 in which rules add their rows; and the rows that put equal demands in order.
@@ -36,11 +37,13 @@ from dralloc.problem import (
     Charge,
     Claim,
     Constraint,
+    ConstraintKind,
     CounterIndex,
     Device,
     DeviceIndex,
     NodeIndex,
     Problem,
+    Scalar,
 )
 from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.solution import Grant, Placement
@@ -67,12 +70,45 @@ __all__ = [
 # out of a model in which many pods have equal requests.
 
 
+class GroupUse(NamedTuple):
+    """A choice that can use any device of a group.
+
+    Parameters
+    ----------
+    choice
+        Its number (see `_every_choice`).
+    counters
+        What each device charges by request, if it is used.
+    values
+        What each has of the attributes that constraints compare.
+    is_alone
+        Whether there can be no two of them, as they would differ in nothing.
+    """
+
+    choice: int
+    counters: tuple[tuple[CounterIndex, int], ...]
+    values: tuple[frozenset[Scalar], ...]
+    is_alone: bool
+
+
+_ChoiceKey = tuple[DemandIndex, int, int, int]
+"""The demand, claim, request and alternative of a choice."""
+
+
 class InterchangeableDevices(NamedTuple):
-    """Devices that the same choices can use, the nodes of those, and the choices by number (see `_every_choice`)."""
+    """Two or more devices that the same choices can use in the same way, and the nodes of those choices."""
 
     devices: tuple[DeviceIndex, ...]
     nodes: tuple[NodeIndex, ...]
-    users: tuple[int, ...]
+    uses: tuple[GroupUse, ...]
+
+    @property
+    def charge(self) -> Charge:
+        """What a device charges whoever uses it: nothing, but to these counters."""
+        first_use = self.uses[0]
+        return Charge(
+            (), tuple((counter, 0) for counter, _ in first_use.counters)
+        )
 
 
 def binding_constraints(
@@ -101,37 +137,63 @@ def interchangeable_devices(
     sites: Mapping[DemandIndex, Sequence[CandidateSite]],
     stop: Stop,
 ) -> list[InterchangeableDevices]:
-    """Group devices by the choices that they are candidates for, among choices that every candidate serves equally.
+    """Group devices by the choices that they are candidates for, among choices that they serve equally.
 
-    Those are choices of dedicated devices, without anything that is charged by request, that no constraint compares,
-    no request with admin access in the same claim could get too, and no other demand has to reach.
+    Those are choices of dedicated devices that charge the same counters by request and have the same values of what
+    constraints compare, that no request with admin access in the same claim could get too, and no other demand has to
+    reach.
     """
-    told_apart = _told_apart(problem, sites, stop)
-    users: dict[DeviceIndex, list[int]] = defaultdict(list)
+    comparisons = _comparisons(problem, sites, stop)
+    uses: dict[DeviceIndex, list[GroupUse]] = defaultdict(list)
     nodes: list[NodeIndex] = []
     for number, (demand, site, choice) in enumerate(
         stop.each(_every_choice(sites))
     ):
         nodes.append(site.node)
-        key = demand, choice.claim, choice.request, choice.alternative
-        if key not in told_apart and _is_plain(problem, choice):
-            for device, _ in choice.candidates:
-                users[device].append(number)
-    devices_by_users = grouped(
-        (tuple(device_users), device) for device, device_users in users.items()
+        key: _ChoiceKey = (
+            demand,
+            choice.claim,
+            choice.request,
+            choice.alternative,
+        )
+        constraints = comparisons.get(key, ())
+        if constraints is None or not _is_countable(problem, choice):
+            continue
+        names = [
+            constraint.compared(choice.spec.name) for constraint in constraints
+        ]
+        is_alone = any(
+            constraint.kind is ConstraintKind.DISTINCT
+            for constraint in constraints
+        )
+        for device, charge in choice.candidates:
+            attributes = problem.devices[device].attributes
+            values = tuple(attributes[name] for name in names)
+            uses[device].append(
+                GroupUse(number, charge.counters, values, is_alone)
+            )
+    devices_by_uses = grouped(
+        (tuple(device_uses), device) for device, device_uses in uses.items()
     )
     groups = []
-    for group_users, devices in devices_by_users.items():
-        group_nodes = tuple(sorted({nodes[user] for user in group_users}))
-        groups.append(
-            InterchangeableDevices(tuple(devices), group_nodes, group_users)
-        )
+    for group_uses, devices in devices_by_uses.items():
+        charged = {
+            tuple(counter for counter, _ in use.counters) for use in group_uses
+        }
+        # Of a single device nothing is to be counted. And whether it charges something must be known without its user.
+        if len(devices) > 1 and len(charged) == 1:
+            group_nodes = tuple(
+                sorted({nodes[use.choice] for use in group_uses})
+            )
+            groups.append(
+                InterchangeableDevices(tuple(devices), group_nodes, group_uses)
+            )
     return groups
 
 
 def _every_choice(
     sites: Mapping[DemandIndex, Sequence[CandidateSite]],
-) -> Iterator[tuple[int, CandidateSite, ServingChoice]]:
+) -> Iterator[tuple[DemandIndex, CandidateSite, ServingChoice]]:
     """Every choice with its demand and site, in order: the numbers of a group's users count them."""
     for demand, demand_sites in sites.items():
         for site in demand_sites:
@@ -139,13 +201,16 @@ def _every_choice(
                 yield demand, site, choice
 
 
-def _told_apart(
+def _comparisons(
     problem: Problem,
     sites: Mapping[DemandIndex, Sequence[CandidateSite]],
     stop: Stop,
-) -> set[tuple[int, int, int, int]]:
-    """The (demand, claim, request, alternative) whose devices matter to the rest of their claim."""
-    told_apart: set[tuple[int, int, int, int]] = set()
+) -> dict[_ChoiceKey, tuple[Constraint, ...] | None]:
+    """Return the constraints that compare a choice's devices; None if not only their values decide which it gets.
+
+    Where nothing is compared there is no entry.
+    """
+    comparisons: dict[_ChoiceKey, tuple[Constraint, ...] | None] = {}
     for demand, demand_sites in stop.each(sites.items()):
         shared = demand_sites[0].shared
         for number, claim in enumerate(problem.demands[demand].claims):
@@ -156,27 +221,50 @@ def _told_apart(
                     for choice in site.choices()
                     if choice.claim == number
                 ]
-            pairs: set[tuple[int, int]] = set()
-            for _, covered in binding_constraints(claim, choices):
-                pairs.update(covered)
             if number in shared or any(choice.spec.admin for choice in choices):
-                pairs = {
-                    (choice.request, choice.alternative) for choice in choices
-                }
-            told_apart.update((demand, number, *pair) for pair in pairs)
-    return told_apart
+                for choice in choices:
+                    key = demand, number, choice.request, choice.alternative
+                    comparisons[key] = None
+                continue
+            for constraint, covered in binding_constraints(claim, choices):
+                do_values_decide = not constraint.scope and (
+                    constraint.kind is ConstraintKind.DISTINCT
+                    or _are_comparable(problem, constraint, covered, choices)
+                )
+                for pair in covered:
+                    key = demand, number, *pair
+                    before = comparisons.get(key, ())
+                    if before is None or not do_values_decide:
+                        comparisons[key] = None
+                    else:
+                        comparisons[key] = (*before, constraint)
+    return comparisons
 
 
-def _is_plain(problem: Problem, choice: ServingChoice) -> bool:
+def _are_comparable(
+    problem: Problem,
+    constraint: Constraint,
+    covered: Collection[tuple[int, int]],
+    choices: Iterable[ServingChoice],
+) -> bool:
+    """Whether all that a constraint covers have values to be compared: what has none matches nothing but itself."""
+    for choice in choices:
+        if (choice.request, choice.alternative) not in covered:
+            continue
+        attribute = constraint.compared(choice.spec.name)
+        for device, _ in choice.candidates:
+            if not problem.devices[device].attributes[attribute]:
+                return False
+    return True
+
+
+def _is_countable(problem: Problem, choice: ServingChoice) -> bool:
     # What takes all of its candidates leaves nothing to be counted.
     if choice.fixed:
         return False
-    shareable = (
+    return not any(
         problem.devices[device].shareable for device, _ in choice.candidates
     )
-    if any(shareable):
-        return False
-    return not any(charge.counters for _, charge in choice.candidates)
 
 
 # ----------------------------------------------------------------------------
@@ -199,18 +287,30 @@ class Take:
 
 
 class GroupCount(NamedTuple):
-    """The number of devices of a group that a serving takes: ``times * variable``."""
+    """How many devices of a group a serving takes: ``times`` for each of the variables, which are added up.
+
+    Parameters
+    ----------
+    use
+        In what way.
+    """
 
     group: int
-    variable: Literal
+    variables: tuple[Literal, ...]
     times: int
+    use: GroupUse
+
+    @property
+    def terms(self) -> list[Term]:
+        """The number as terms of a row."""
+        return [(variable, self.times) for variable in self.variables]
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
     """An alternative served on a node: ``pick[r, a] and on[u, n]`` as one decision.
 
-    It either has a take for each of its candidates, in search order, or group counts. ``gate`` is true if its
+    It has takes for its candidates, in search order, but for those that group counts count. ``gate`` is true if its
     claim is granted with the demand on the node.
     """
 
@@ -331,18 +431,22 @@ class _Creator:
             <= _MOST_NAMES
         )
         self.numbers = count()
-        self.groups_of_choice: dict[int, list[int]] = defaultdict(list)
-        for group in device_groups:
-            for user in group.users:
-                self.groups_of_choice[user].append(
-                    len(self.variables.device_groups)
-                )
+        # By number of a choice: the groups that it can use, and how.
+        self.uses_of_choice: dict[int, list[tuple[int, GroupUse]]] = (
+            defaultdict(list)
+        )
+        self.devices_of_group = [
+            frozenset(group.devices) for group in device_groups
+        ]
+        for number, group in enumerate(device_groups):
+            for use in group.uses:
+                self.uses_of_choice[use.choice].append((number, use))
             takes = []
             for device in group.devices:
                 view = problem.devices[device]
                 busy = self._boolean("busy", view.id)
                 takes.append(
-                    Take(device, view, Charge(), False, group.nodes, busy)
+                    Take(device, view, group.charge, False, group.nodes, busy)
                 )
             self.variables.device_groups.append(DeviceGroup(tuple(takes)))
         for demand, demand_sites in sites.items():
@@ -405,22 +509,41 @@ class _Creator:
             self.problem.nodes[node].name,
         )
         literal = gate if single else self._boolean("serve", *where)
-        device_groups = self.groups_of_choice.get(next(self.numbers))
-        takes: tuple[Take, ...] = ()
-        group_counts = []
-        if device_groups is None:
-            takes = self._takes(node, choice, literal, where)
-        elif len(device_groups) == 1:
-            group_counts = [GroupCount(device_groups[0], literal, choice.count)]
-        else:
-            for group in device_groups:
-                size = len(self.variables.device_groups[group].takes)
-                name = f"count {where} {group}"
-                count = self.model.new_int_var(0, min(choice.count, size), name)
-                group_counts.append(GroupCount(group, count, 1))
-        return Serving(
-            demand, node, choice, gate, literal, takes, tuple(group_counts)
+        uses = self.uses_of_choice.get(next(self.numbers), [])
+        grouped_devices = frozenset[DeviceIndex]().union(
+            *(self.devices_of_group[group] for group, _ in uses)
         )
+        if len(uses) == 1 and len(grouped_devices) == len(choice.candidates):
+            [(group, use)] = uses
+            counts = [GroupCount(group, (literal,), choice.count, use)]
+        else:
+            counts = [
+                self._group_count(group, use, choice, where)
+                for group, use in uses
+            ]
+        takes = self._takes(node, choice, literal, where, grouped_devices)
+        return Serving(
+            demand, node, choice, gate, literal, takes, tuple(counts)
+        )
+
+    def _group_count(
+        self,
+        group: int,
+        use: GroupUse,
+        choice: ServingChoice,
+        where: tuple[object, ...],
+    ) -> GroupCount:
+        """Count with one integer; or, where each device charges something, with a boolean for each."""
+        size = len(self.variables.device_groups[group].takes)
+        most = 1 if use.is_alone else min(choice.count, size)
+        name = f"count {where} {group}" if self.named else ""
+        if most > 1 and not use.counters:
+            variables = [self.model.new_int_var(0, most, name)]
+        else:
+            variables = [self.model.new_bool_var(name) for _ in range(most)]
+        for fewer, more in pairwise(variables):
+            self.model.add_implication(more, fewer)
+        return GroupCount(group, tuple(variables), 1, use)
 
     def _takes(
         self,
@@ -428,9 +551,13 @@ class _Creator:
         choice: ServingChoice,
         literal: Literal,
         where: tuple[object, ...],
+        grouped_devices: Collection[DeviceIndex],
     ) -> tuple[Take, ...]:
+        """Create the takes of all candidates but those that are counted."""
         takes = []
         for device, charge in choice.candidates:
+            if device in grouped_devices:
+                continue
             view = self.problem.devices[device]
             # Of ``All`` only what others can fill may be left out.
             in_all = choice.spec.count is None and not charge.capacity
@@ -529,6 +656,13 @@ class Model:
                 continue
             for counter, amount in take.charge.counters:
                 drawn[counter].append((take.literal, amount))
+        for serving in self.variables.every_serving():
+            for group_count in serving.group_counts:
+                for counter, amount in group_count.use.counters:
+                    drawn[counter] += [
+                        (variable, times * amount)
+                        for variable, times in group_count.terms
+                    ]
         consumed = self.variables.consumed
         for device, user in self.first_users():
             for counter, amount in self.problem.devices[device].consumes:
@@ -614,10 +748,14 @@ class Model:
         for take in serving.takes:
             is_taken = take.device in devices
             values.setdefault(take.literal.index, (take.literal, is_taken))
-        for group, variable, _ in serving.group_counts:
+        for group, variables, _, _ in serving.group_counts:
             takes = self.variables.device_groups[group].takes
             count = sum(take.device in devices for take in takes)
-            values.setdefault(variable.index, (variable, count))
+            if len(variables) == 1:
+                values.setdefault(variables[0].index, (variables[0], count))
+            else:
+                for place, variable in enumerate(variables):
+                    values[variable.index] = variable, place < count
 
 
 def _flat(requests: Iterable[Iterable[Serving]]) -> Iterable[Serving]:
@@ -631,10 +769,11 @@ def _grants(
 ) -> list[Grant]:
     choice = serving.choice
     devices = {take.device for take in serving.takes if value(take.literal)}
-    for group, variable, times in serving.group_counts:
-        devices.update(
-            pools[group].pop() for _ in range(times * value(variable))
+    for group_count in serving.group_counts:
+        number = sum(
+            times * value(variable) for variable, times in group_count.terms
         )
+        devices.update(pools[group_count.group].pop() for _ in range(number))
     return [
         Grant(choice.request, choice.alternative, device)
         for device, _ in choice.candidates

@@ -61,7 +61,7 @@ __all__ = [
     "UnitType",
 ]
 
-_PATTERN_EFFORT: Final = 60_000
+_PATTERN_EFFORT: Final = 150_000
 """More devices are not looked at for the patterns of one unit."""
 
 _PATTERNS_PER_UNIT: Final = 25
