@@ -86,7 +86,7 @@ def test_devices_in_use_can_be_looked_after() -> None:
 
 
 def test_what_depends_on_others_is_left_to_the_model() -> None:
-    """Of a device with consumable capacity, what others take decides; of a claim for two, one request for the other."""
+    """Of all with consumable capacity, what others take decides; of a claim for two, one request for the other."""
     builder = ProblemBuilder()
     builder.device(capacity={"memory": 2})
     builder.pod(
@@ -99,6 +99,28 @@ def test_what_depends_on_others_is_left_to_the_model() -> None:
     )
     problem = builder.problem()
     assert decided(problem).problem.demands == problem.demands
+
+
+def test_a_capacity_decides_where_its_demand_could_take_more_of_it() -> None:
+    """A device with consumable capacity on the first node, one without on the second."""
+    builder = ProblemBuilder(2)
+    builder.device(0, capacity={"memory": 2})
+    builder.device(1)
+    watching = AlternativeSpec(admin=True, capacity={"memory": 2})
+    builder.pod(builder.claim(watching))
+    builder.pod(
+        builder.claim(AlternativeSpec(only=[1])), builder.claim(watching)
+    )
+    builder.pod(
+        builder.claim(AlternativeSpec(capacity={"memory": 1})),
+        builder.claim(watching),
+    )
+    problem = builder.problem()
+    alone, elsewhere, beside = decided(problem).problem.demands
+    assert (alone.claims, alone.nodes) == ((), None)
+    assert len(elsewhere.claims) == 1
+    assert elsewhere.nodes == (1,)
+    assert beside == problem.demands[DemandIndex(2)]
 
 
 def test_all_devices_cannot_be_had_while_a_tainted_one_has_room() -> None:

@@ -18,18 +18,19 @@ from collections.abc import (
 )
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 from dralloc.objects.choices import Options, Thresholds
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Claim, Demand, Problem
+from dralloc.problem import Claim, Demand, NodeIndex, Problem
 from dralloc.problem.equivalence import claim_key
 from dralloc.problem.indices import DemandIndex, grouped, indices, numbered
 from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.solve.optimum.candidates import (
     CandidateSite,
     CandidateSurvey,
+    NodeCapabilities,
     summed_up,
     survey,
     touched,
@@ -78,12 +79,46 @@ __all__ = ["AdminClaims", "admin_claims", "divide"]
 # and does not keep the others from being solved over classes.
 #
 # Left to the model are claims with several requests or with constraints, as their
-# devices depend on each other, claims that several demands use, and those for devices
-# with consumable capacity: which of these ``All`` leaves out depends on what others
-# take (KEP-5075).
+# devices depend on each other, claims that several demands use, and those of demands
+# that can go to devices with consumable capacity (KEP-5075): which of these ``All``
+# leaves out depends on what others take, and what else their demand takes of them has
+# to fit beside the claim. Where nothing else is asked for, that says nothing.
 
-_Grants = Mapping[int, tuple[Grant, ...]]
+_Grants = Mapping[NodeIndex, tuple[Grant, ...]]
 """What a claim gets, by node; nodes where it gets nothing are no keys."""
+
+
+class _Offers(NamedTuple):
+    """What a claim gets.
+
+    Parameters
+    ----------
+    anywhere
+        If its demand asks for nothing else; without nodes where that depends on others, too.
+    beside_others
+        If it does: where nothing of a capacity is taken.
+    unknown
+        The nodes where it depends on others.
+    """
+
+    anywhere: _Grants
+    beside_others: _Grants
+    unknown: frozenset[NodeIndex]
+
+    def of(
+        self, number: DemandIndex, demand: Demand, nodes: NodeCapabilities
+    ) -> _Grants | None:
+        """Return what the claim of a demand gets wherever that can go; None if that depends on more."""
+        asks_for_more = (
+            sum(not claim.is_synthetic for claim in demand.claims) > 1
+        )
+        grants = self.beside_others if asks_for_more else self.anywhere
+        open_nodes = {*self.unknown, *(self.anywhere.keys() - grants.keys())}
+        # Of nodes that are alike, one says enough.
+        samples = {nodes.node_types[node]: node for node in open_nodes}
+        if any(nodes.could_serve(node, number) for node in samples.values()):
+            return None
+        return grants
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,14 +210,17 @@ def admin_claims(
     probes = _probes(problem, asking.values(), key_of)
     probe_problem = replace(problem, demands=tuple(probes.values()))
     probed = survey(probe_problem, strict_cel=strict_cel, stop=stop)
-    grants: dict[Hashable, _Grants | None] = {}
+    offers: dict[Hashable, _Offers] = {}
     for number, key in zip(indices(probe_problem.demands), probes, strict=True):
-        grants[key] = _grants(probed.sites.get(number, ()))
+        offers[key] = _offers(probed.sites.get(number, ()))
+    capabilities = NodeCapabilities(problem)
     decided: dict[DemandIndex, list[_Grants | None]] = {}
     demands = list(problem.demands)
     for number, demand in asking.items():
         decided[number] = [
-            grants[key_of[claim.key]] if claim.key in key_of else None
+            offers[key_of[claim.key]].of(number, demand, capabilities)
+            if claim.key in key_of
+            else None
             for claim in demand.claims
         ]
         demands[number] = _without(problem, demand, decided[number])
@@ -222,19 +260,26 @@ def _probes(
     return probes
 
 
-def _grants(sites: Sequence[CandidateSite]) -> _Grants | None:
-    """Return the grants of a claim on each node; None if they depend on what others take."""
-    grants: dict[int, tuple[Grant, ...]] = {}
+def _offers(sites: Sequence[CandidateSite]) -> _Offers:
+    """Return what a claim gets on each node."""
+    anywhere: dict[NodeIndex, tuple[Grant, ...]] = {}
+    beside_others: dict[NodeIndex, tuple[Grant, ...]] = {}
+    unknown: set[NodeIndex] = set()
     for site in sites:
         choice = site.requests[0][0]
         matching = (*choice.candidates, *choice.blocked)
-        if any(candidate.charge.capacity for candidate in matching):
-            return None
-        first = choice.candidates[: choice.count]
-        grants[site.node] = tuple(
-            Grant(0, 0, candidate.device) for candidate in first
+        takes_capacity = any(
+            candidate.charge.capacity for candidate in matching
         )
-    return grants
+        if takes_capacity and choice.spec.count is None:
+            unknown.add(site.node)
+            continue
+        first = choice.candidates[: choice.count]
+        grants = tuple(Grant(0, 0, candidate.device) for candidate in first)
+        anywhere[site.node] = grants
+        if not takes_capacity:
+            beside_others[site.node] = grants
+    return _Offers(anywhere, beside_others, frozenset(unknown))
 
 
 def _without(
