@@ -74,8 +74,10 @@ def device_count(model: Model) -> None:
         counted: list[Term] = []
         for group_count in serving.group_counts:
             counted += group_count.terms
-        if counted == [(serving.literal, count)]:
-            # A group serves it alone.
+        if [variable.index for variable, _ in counted] == [
+            serving.literal.index
+        ]:
+            # One group gives all: it is counted by the serving itself.
             continue
         if count == 1:
             literals += [variable for variable, _ in counted]
@@ -547,16 +549,14 @@ def _distinct(
         for value in carrier.values or [None]
     )
     for carrier in carried:
+        # Devices of a group do not differ.
         if carrier.least > 1:
             model.cp.add(carrier.literal == 0)
     held_values = {value for values in held for value in values or [None]}
     for value, literals in sorted(
         carriers.items(), key=lambda item: repr(item[0])
     ):
-        if all(literal.is_boolean for literal in literals):
-            add_at_most_one(model.cp, literals)
-        else:
-            model.cp.add(cp_model.LinearExpr.sum(literals) <= 1)
+        add_at_most_one(model.cp, literals)
         for literal in literals if value in held_values else ():
             model.cp.add(literal == 0)
 

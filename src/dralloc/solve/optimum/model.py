@@ -751,11 +751,9 @@ class Model:
         for group, variables, _, _ in serving.group_counts:
             takes = self.variables.device_groups[group].takes
             count = sum(take.device in devices for take in takes)
-            if len(variables) == 1:
-                values.setdefault(variables[0].index, (variables[0], count))
-            else:
-                for place, variable in enumerate(variables):
-                    values[variable.index] = variable, place < count
+            for place, variable in enumerate(variables):
+                value = count if len(variables) == 1 else place < count
+                values.setdefault(variable.index, (variable, value))
 
 
 def _flat(requests: Iterable[Iterable[Serving]]) -> Iterable[Serving]:
