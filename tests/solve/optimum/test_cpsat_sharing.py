@@ -69,6 +69,24 @@ def test_a_claim_is_granted_with_a_demand_that_can_have_it() -> None:
     assert placed(answer(builder)) == [1]
 
 
+def test_a_claim_can_be_shared_from_a_node_where_nobody_could_be_granted_it() -> (
+    None
+):
+    """All devices can be had on one node, and the other sees them, too; but there "all" has one more, out of reach."""
+    builder = ProblemBuilder(2)
+    builder.device(None)
+    builder.device(1, consumes={builder.counter(1): 2})
+    claim = builder.claim(AlternativeSpec(count=None))
+    builder.pod(claim, gang="gang")
+    builder.pod(claim, gang="gang", nodes=(NodeIndex(1),))
+    found = answer(builder)
+    assert placed(found) == [0, 1]
+    assert devices_of(found) == [[0], []]
+    # Who wants the same device alone is not to get it beside them.
+    builder.pod(builder.claim(AlternativeSpec(only=[0])), weight=3)
+    assert placed(answer(builder)) == [2]
+
+
 def test_alternatives_of_a_shared_claim_count_once() -> None:
     builder = ProblemBuilder()
     builder.device()

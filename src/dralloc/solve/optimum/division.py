@@ -43,7 +43,6 @@ from dralloc.solve.optimum.classes.demand_classes import (
     DemandClass,
     DemandClasses,
     DisjointSets,
-    ServingMode,
     UsableDevices,
     budgeted_amounts,
     usable_devices,
@@ -384,6 +383,7 @@ def divide(
     usable = usable_devices(
         problem, demand_classes, stop, strict_cel=options.strict_cel
     )
+    demand_classes = _without_scattered(problem, demand_classes, usable)
     bins = find_bins(problem, demand_classes, usable, stop)
     classifier = BinClassifier(problem, demand_classes, usable)
     class_of = [classifier.enter(bin_) for bin_ in stop.hundreds(bins)]
@@ -399,13 +399,12 @@ def divide(
     amounts: BudgetedAmounts = {}
     if problem.budgets:
         amounts = budgeted_amounts(problem, demand_classes, usable)
-    scattered = set(_scattered(problem, demand_classes, usable))
     counted: list[Counted] = []
     packed: list[PackingInstance] = []
     per_device = [*demand_classes.unclassified]
     for component in stop.each(_components(demand_classes, spaces, stop)):
         formulation = None
-        if component.is_apart(unfit, scattered):
+        if component.is_apart(unfit):
             formulation = component.formulate(
                 problem, demand_classes, options.thresholds, amounts, stop
             )
@@ -476,16 +475,49 @@ def _unfit(
             yield owners[resource]
 
 
-def _scattered(
+def _without_scattered(
     problem: Problem, demand_classes: DemandClasses, usable: UsableDevices
-) -> Iterator[ServingMode]:
-    """The modes of joint demands that do not hold all of them on one node by what they share."""
-    modes: list[ServingMode] = []
+) -> DemandClasses:
+    """Leave out the classes whose demands need not be on one node for what they share, and their gangs.
+
+    Also a class that no bin can serve may be one: while no node holds all of its demands, several can.
+    """
+    joint = [
+        demand_class
+        for demand_class in demand_classes.classes
+        if len(demand_class.weights) > 1
+    ]
+    if not joint:
+        return demand_classes
+    roaming_types = _roaming_types(problem, usable)
+    scattered = [
+        demand_class
+        for demand_class in joint
+        if _is_scattered(demand_class, demand_classes, roaming_types)
+    ]
+    if not scattered:
+        return demand_classes
+    numbers = set(map(id, scattered))
+    gangs = {
+        demand_class.gang.gangs
+        for demand_class in scattered
+        if demand_class.gang
+    }
+    classes: list[DemandClass] = []
+    unclassified = [*demand_classes.unclassified]
     for demand_class in demand_classes.classes:
-        if len(demand_class.weights) > 1:
-            modes += demand_class.modes
-    if not modes:
-        return
+        gang = demand_class.gang
+        if id(demand_class) in numbers or (gang and gang.gangs in gangs):
+            unclassified += demand_class.members
+        else:
+            classes.append(demand_class)
+    return replace(
+        demand_classes, classes=classes, unclassified=sorted(unclassified)
+    )
+
+
+def _roaming_types(problem: Problem, usable: UsableDevices) -> set[int]:
+    """Return the types of items that devices can be which several nodes can use."""
     roaming = {
         usable.profile_of[device]
         for device in usable.order
@@ -495,10 +527,22 @@ def _scattered(
     types: set[int] = set()
     for profile in roaming:
         types.update(type_ for type_, _ in usable.profiles[profile])
-    for mode in modes:
+    return types
+
+
+def _is_scattered(
+    demand_class: DemandClass,
+    demand_classes: DemandClasses,
+    roaming_types: Set[int],
+) -> bool:
+    """Whether a mode of joint demands does not hold all of them on one node by what they share."""
+    for mode in demand_class.modes:
         item_groups = demand_classes.requirements[mode.requirement].item_groups
-        if all(item_groups[place].type in types for place in mode.shared):
-            yield mode
+        if all(
+            item_groups[place].type in roaming_types for place in mode.shared
+        ):
+            return True
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -506,14 +550,9 @@ class _ClassComponent:
     classes: tuple[DemandClass, ...]
     spaces: tuple[StateSpace, ...]
 
-    def is_apart(self, unfit: Set[int], scattered: Set[ServingMode]) -> bool:
-        """Whether none of its bin classes (by id) is unfit, and none of its modes is scattered."""
-        if any(id(space.bin_class) in unfit for space in self.spaces):
-            return False
-        modes = chain.from_iterable(
-            demand_class.modes for demand_class in self.classes
-        )
-        return scattered.isdisjoint(modes)
+    def is_apart(self, unfit: Set[int]) -> bool:
+        """Whether none of its bin classes (by id) is unfit."""
+        return not any(id(space.bin_class) in unfit for space in self.spaces)
 
     def formulate(
         self,
