@@ -301,7 +301,8 @@ def _without(
 # ----------------------------------------------------------------------------
 # The division. Demand classes and bin classes that have to do with each other form
 # components, found over the classes: all bins of a class serve the same requirements.
-# A component is left to the per-device model if
+# First of all, joint demands are left to the per-device model if what they share could be
+# devices that several nodes can use. A component is left to it if
 #
 # - it shares a device or a counter with a demand that classes cannot express (see
 #   `dralloc.solve.optimum.classes.demand_classes.DemandClasses`), or
@@ -309,8 +310,6 @@ def _without(
 #   can be in use beside it, or
 # - namespaces have budgets of what its requirements use, and that depends on which
 #   devices serve them, or
-# - claims that several of its demands share could be served by devices that several
-#   nodes can use, or
 # - gangs in it need a topology domain, and devices can be used from nodes of several
 #   domains, or
 # - it has bins with more patterns than can be listed, and a packing instance cannot
