@@ -36,7 +36,6 @@ from strategies import TableEligibility
 MATCH = Constraint(ConstraintKind.MATCH, "parent")
 DISTINCT = Constraint(ConstraintKind.DISTINCT, "parent")
 
-
 COVERED = (frozenset[str](), frozenset({"r0"}))
 """What constraints are about: all requests, or the first."""
 

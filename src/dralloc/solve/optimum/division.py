@@ -17,6 +17,7 @@ from collections.abc import (
     Set,
 )
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -87,37 +88,23 @@ _Grants = Mapping[NodeIndex, tuple[Grant, ...]]
 """What a claim gets, by node; nodes where it gets nothing are no keys."""
 
 
-class _Offers(NamedTuple):
-    """What a claim gets.
+class _AdminOffer(NamedTuple):
+    """What a claim gets, and the nodes where that depends on more than the claim."""
 
-    Parameters
-    ----------
-    anywhere
-        If its demand asks for nothing else; without nodes where that depends on others, too.
-    beside_others
-        If it does: where nothing of a capacity is taken.
-    unknown
-        The nodes where it depends on others.
-    """
+    grants: _Grants
+    open_nodes: frozenset[NodeIndex]
 
-    anywhere: _Grants
-    beside_others: _Grants
-    unknown: frozenset[NodeIndex]
 
-    def of(
-        self, number: DemandIndex, demand: Demand, nodes: NodeCapabilities
-    ) -> _Grants | None:
-        """Return what the claim of a demand gets wherever that can go; None if that depends on more."""
-        asks_for_more = (
-            sum(not claim.is_synthetic for claim in demand.claims) > 1
-        )
-        grants = self.beside_others if asks_for_more else self.anywhere
-        open_nodes = {*self.unknown, *(self.anywhere.keys() - grants.keys())}
-        # Of nodes that are alike, one says enough.
-        samples = {nodes.node_types[node]: node for node in open_nodes}
-        if any(nodes.could_serve(node, number) for node in samples.values()):
-            return None
-        return grants
+class _AdminOffers(NamedTuple):
+    """What a claim gets if its demand asks for nothing else, and if it asks for something beside it."""
+
+    alone: _AdminOffer
+    beside_others: _AdminOffer
+
+    def to(self, demand: Demand) -> _AdminOffer:
+        """Return what the claim of a demand gets."""
+        claims = [claim for claim in demand.claims if not claim.is_synthetic]
+        return self.alone if len(claims) == 1 else self.beside_others
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,19 +196,21 @@ def admin_claims(
     probes = _probes(problem, asking.values(), key_of)
     probe_problem = replace(problem, demands=tuple(probes.values()))
     probed = survey(probe_problem, strict_cel=strict_cel, stop=stop)
-    offers: dict[Hashable, _Offers] = {}
+    offers: dict[Hashable, _AdminOffers] = {}
     for number, key in zip(indices(probe_problem.demands), probes, strict=True):
         offers[key] = _offers(probed.sites.get(number, ()))
-    capabilities = NodeCapabilities(problem)
+    reach = _NodesInReach(problem)
     decided: dict[DemandIndex, list[_Grants | None]] = {}
     demands = list(problem.demands)
     for number, demand in asking.items():
-        decided[number] = [
-            offers[key_of[claim.key]].of(number, demand, capabilities)
-            if claim.key in key_of
-            else None
-            for claim in demand.claims
-        ]
+        decided[number] = []
+        for claim in demand.claims:
+            grants: _Grants | None = None
+            if claim.key in key_of:
+                offer = offers[key_of[claim.key]].to(demand)
+                if not reach.any_of(number, offer.open_nodes):
+                    grants = offer.grants
+            decided[number].append(grants)
         demands[number] = _without(problem, demand, decided[number])
     without_claims = replace(problem, demands=tuple(demands))
     return AdminClaims(without_claims, decided, probed.failures)
@@ -259,26 +248,49 @@ def _probes(
     return probes
 
 
-def _offers(sites: Sequence[CandidateSite]) -> _Offers:
+def _offers(sites: Sequence[CandidateSite]) -> _AdminOffers:
     """Return what a claim gets on each node."""
     anywhere: dict[NodeIndex, tuple[Grant, ...]] = {}
-    beside_others: dict[NodeIndex, tuple[Grant, ...]] = {}
-    unknown: set[NodeIndex] = set()
+    without_capacity: dict[NodeIndex, tuple[Grant, ...]] = {}
+    of_capacity: set[NodeIndex] = set()
     for site in sites:
         choice = site.requests[0][0]
-        matching = (*choice.candidates, *choice.blocked)
-        takes_capacity = any(
-            candidate.charge.capacity for candidate in matching
-        )
-        if takes_capacity and choice.spec.count is None:
-            unknown.add(site.node)
-            continue
         first = choice.candidates[: choice.count]
         grants = tuple(Grant(0, 0, candidate.device) for candidate in first)
-        anywhere[site.node] = grants
-        if not takes_capacity:
-            beside_others[site.node] = grants
-    return _Offers(anywhere, beside_others, frozenset(unknown))
+        matching = (*choice.candidates, *choice.blocked)
+        if any(candidate.charge.capacity for candidate in matching):
+            of_capacity.add(site.node)
+        else:
+            without_capacity[site.node] = grants
+        # Which devices ``All`` leaves out depends on what others take of their capacities.
+        if choice.spec.count or site.node not in of_capacity:
+            anywhere[site.node] = grants
+    return _AdminOffers(
+        _AdminOffer(anywhere, frozenset(of_capacity - anywhere.keys())),
+        _AdminOffer(without_capacity, frozenset(of_capacity)),
+    )
+
+
+class _NodesInReach:
+    """Tells where demands could go. Nodes are looked at only if somebody asks, as there may be many."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+
+    @cached_property
+    def _capabilities(self) -> NodeCapabilities:
+        return NodeCapabilities(self._problem)
+
+    def any_of(self, number: DemandIndex, nodes: Set[NodeIndex]) -> bool:
+        """Whether any of the nodes has devices enough for a demand."""
+        if not nodes:
+            return False
+        capabilities = self._capabilities
+        # Of nodes that are alike, one says enough.
+        samples = {capabilities.node_types[node]: node for node in nodes}
+        return any(
+            capabilities.could_serve(node, number) for node in samples.values()
+        )
 
 
 def _without(
@@ -301,8 +313,8 @@ def _without(
 # ----------------------------------------------------------------------------
 # The division. Demand classes and bin classes that have to do with each other form
 # components, found over the classes: all bins of a class serve the same requirements.
-# First of all, joint demands are left to the per-device model if what they share could be
-# devices that several nodes can use. A component is left to it if
+# First of all, joint demands are left to the per-device model if what they share could
+# be devices that several nodes can use. A component is left to it if
 #
 # - it shares a device or a counter with a demand that classes cannot express (see
 #   `dralloc.solve.optimum.classes.demand_classes.DemandClasses`), or
@@ -496,7 +508,7 @@ def _without_scattered(
     ]
     if not scattered:
         return demand_classes
-    numbers = set(map(id, scattered))
+    scattered_ids = set(map(id, scattered))
     gangs = {
         demand_class.gang.gangs
         for demand_class in scattered
@@ -506,7 +518,7 @@ def _without_scattered(
     unclassified = [*demand_classes.unclassified]
     for demand_class in demand_classes.classes:
         gang = demand_class.gang
-        if id(demand_class) in numbers or (gang and gang.gangs in gangs):
+        if id(demand_class) in scattered_ids or (gang and gang.gangs in gangs):
             unclassified += demand_class.members
         else:
             classes.append(demand_class)

@@ -90,6 +90,11 @@ class GroupUse(NamedTuple):
     values: tuple[frozenset[Scalar], ...]
     is_alone: bool
 
+    @property
+    def charged(self) -> tuple[CounterIndex, ...]:
+        """The counters alone, without amounts."""
+        return tuple(counter for counter, _ in self.counters)
+
 
 _ChoiceKey = tuple[DemandIndex, int, int, int]
 """The demand, claim, request and alternative of a choice."""
@@ -105,9 +110,8 @@ class InterchangeableDevices(NamedTuple):
     @property
     def charge(self) -> Charge:
         """What a device charges whoever uses it: nothing, but to these counters."""
-        first_use = self.uses[0]
         return Charge(
-            (), tuple((counter, 0) for counter, _ in first_use.counters)
+            (), tuple((counter, 0) for counter in self.uses[0].charged)
         )
 
 
@@ -177,10 +181,8 @@ def interchangeable_devices(
     )
     groups = []
     for group_uses, devices in devices_by_uses.items():
-        charged = {
-            tuple(counter for counter, _ in use.counters) for use in group_uses
-        }
-        # Of a single device nothing is to be counted. And whether it charges something must be known without its user.
+        charged = {use.charged for use in group_uses}
+        # Of a single device nothing is to be counted. And which counters it charges must be known without its user.
         if len(devices) > 1 and len(charged) == 1:
             group_nodes = tuple(
                 sorted({nodes[use.choice] for use in group_uses})
@@ -194,7 +196,7 @@ def interchangeable_devices(
 def _every_choice(
     sites: Mapping[DemandIndex, Sequence[CandidateSite]],
 ) -> Iterator[tuple[DemandIndex, CandidateSite, ServingChoice]]:
-    """Every choice with its demand and site, in order: the numbers of a group's users count them."""
+    """Every choice with its demand and site, in order: the uses of groups know them by their numbers."""
     for demand, demand_sites in sites.items():
         for site in demand_sites:
             for choice in site.choices():
