@@ -205,6 +205,16 @@ def test_a_copy_changes_apart() -> None:
     assert ledger.free == [20, 2]
 
 
+def test_what_was_overdrawn_since_a_note_is_not_afterwards() -> None:
+    ledger = Ledger(problem(free=(5, 2)))
+    coming = Holding(A, SlotIndex(0), False, NOTHING)
+    before = ledger.note([coming])
+    _enter(ledger, [coming])
+    assert ledger.is_overdrawn(0)
+    ledger.restore(before)
+    assert not ledger.is_overdrawn(0)
+
+
 @given(problems(), st.integers(0, 2**32))
 def test_a_note_knows_everything_that_holdings_can_change(
     problem: Problem, seed: int

@@ -455,7 +455,8 @@ class Ledger:
             # Groups are closed by the number of their counters that are overdrawn, so
             # that asking costs nothing.
             if (before < 0) != (after < 0):
-                self._overdrawn[self.problem.counters[counter].group] += sign
+                group = self.problem.counters[counter].group
+                self._overdrawn[group] += 1 if after < 0 else -1
 
     def _join(self, device: Device, sign: int) -> None:
         for number, groups in device.compatibility:
