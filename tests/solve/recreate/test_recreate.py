@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import inf
 from random import Random
 
@@ -208,6 +208,37 @@ def test_empty_nodes_are_filled() -> None:
     problem = mixed_sizes()
     *_, best = recreated(problem, (), Options(), lambda: 60.0)
     assert len(best) == len(problem.demands)
+
+
+def test_nodes_without_devices_are_in_no_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Most nodes of many clusters have none; parts are as large as if they were not there."""
+    monkeypatch.setattr("dralloc.solve.recreate.search._FEW_NODES", 3)
+    parts: list[Sequence[str]] = []
+
+    def run(task: _PartTask, *_: object) -> Sequence[Placement]:
+        nodes = task.part.excerpt().problem.nodes
+        parts.append([node.name for node in nodes])
+        return task.present
+
+    monkeypatch.setattr(_PartTask, "run", run)
+    builder = ProblemBuilder(nodes=30)
+    for number in range(0, 30, 5):
+        builder.device(number, capacity={"memory": 10})
+        builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 4})))
+    list(recreated(builder.problem(), (), Options(), lambda: 60.0))
+    assert sorted(map(len, parts)) == [3, 3]
+    names = {f"node-{number}" for number in range(0, 30, 5)}
+    assert set(chain.from_iterable(parts)) == names
+
+
+def test_where_no_node_can_serve_anybody_nothing_is_searched() -> None:
+    builder = ProblemBuilder(nodes=2)
+    builder.device(0, capacity={"memory": 10})
+    builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 11})))
+    answers = recreated(builder.problem(), (), Options(), lambda: 60.0)
+    assert list(answers) == [()]
 
 
 @pytest.mark.parametrize(("seconds", "elsewhere"), [(2.0, set()), (1e9, {2})])

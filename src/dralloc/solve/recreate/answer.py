@@ -19,10 +19,11 @@ from random import Random
 from typing import Final
 
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Demand, NodeIndex, Problem, quorum_of
+from dralloc.problem import Claim, Demand, NodeIndex, Problem, quorum_of
 from dralloc.problem.indices import DemandIndex, grouped, numbered
 from dralloc.problem.inter_pod import InterPodRule, OneDomain
 from dralloc.problem.solution import Placement
+from dralloc.solve.first_fit.candidates import ClaimClass
 from dralloc.solve.recreate.devices import (
     DeviceSearch,
     DeviceWish,
@@ -31,7 +32,7 @@ from dralloc.solve.recreate.devices import (
 )
 from dralloc.solve.recreate.rooms import NodeRooms
 
-__all__ = ["MovableUnit", "WorkingAnswer", "movable_units"]
+__all__ = ["MovableUnit", "WorkingAnswer", "movable_units", "serving_nodes"]
 
 # ----------------------------------------------------------------------------
 # What can come and go by itself: single demands, and gangs as a whole.
@@ -96,6 +97,26 @@ def movable_units(problem: Problem) -> list[MovableUnit]:
             quorum = max(1, quorum_of(demands))
             units.append(MovableUnit(tuple(members), quorum, rule))
     return units
+
+
+def serving_nodes(
+    problem: Problem, units: Iterable[MovableUnit]
+) -> set[NodeIndex]:
+    """Return the nodes that could serve any demand of the units if nobody else was there."""
+    search = DeviceSearch(problem)
+    # Some demands take nothing of nodes, and have a claim less.
+    samples: dict[tuple[ClaimClass, int], Sequence[Claim]] = {}
+    for unit in units:
+        for member in unit.members:
+            claims = problem.demands[member].claims
+            claim_class = search.class_of(claims)
+            if claim_class is not None:
+                samples.setdefault((claim_class, len(claims)), claims)
+    serving: set[NodeIndex] = set()
+    for (claim_class, _), sample in samples.items():
+        hopeful = search.hopeful_nodes(claim_class, sample)
+        serving.update(node for node in problem.all_nodes if hopeful[node])
+    return serving
 
 
 def _is_free(demand: Demand, claim_users: Mapping[ClaimKey, int]) -> bool:

@@ -42,7 +42,11 @@ from dralloc.solve.backends import Parcel, is_elsewhere
 from dralloc.solve.excerpt import Cutting
 from dralloc.solve.first_fit.batch import QuickRun, place_all
 from dralloc.solve.policies.table import PARTS, Sizes
-from dralloc.solve.recreate.answer import MovableUnit, movable_units
+from dralloc.solve.recreate.answer import (
+    MovableUnit,
+    movable_units,
+    serving_nodes,
+)
 from dralloc.solve.recreate.change import ChangeSearch
 from dralloc.solve.work import jobs_in, run_all
 
@@ -345,6 +349,8 @@ class _Rounds:
         jobs = jobs_in(seconds, self._problem, options.jobs)
         self._effort = _EVERYWHERE if nodes is None else _AROUND_CHANGED
         all_parts = self._parts(nodes)
+        if not all_parts:
+            return 0, list(placements)
         is_undivided = nodes is None and len(all_parts) == 1
         repeats = self._searches_of_all(seconds, jobs) if is_undivided else 1
         parts = all_parts[:part_limit]
@@ -502,9 +508,13 @@ class _Rounds:
 
 
 def _groups(
-    problem: Problem, units: Iterable[MovableUnit]
+    problem: Problem, units: Collection[MovableUnit]
 ) -> list[list[NodeIndex]]:
-    """Return the nodes in groups that have no pool in common, nor a small domain that a gang has to be in."""
+    """Return the nodes in groups that have no pool in common, nor a small domain that a gang has to be in.
+
+    Groups of which no node could serve any of the units are left out: dealt out with the others they would leave fewer
+    nodes in each part between which demands can be exchanged. Most nodes of many clusters have no devices.
+    """
     views = Tally(pool.id for node in problem.nodes for pool in node.pools)
     topologies = {
         id(unit.rule.domains): unit.rule.domains for unit in units if unit.rule
@@ -512,7 +522,9 @@ def _groups(
     forest: UnionFind[Hashable] = UnionFind()
     for number, node in numbered(problem.nodes):
         common = [
-            ("pool", pool.id) for pool in node.pools if views[pool.id] > 1
+            ("pool", pool.id)
+            for pool in node.pools
+            if views[pool.id] > 1 and pool.devices
         ]
         forest.union(("node", number), *common)
     for topology, domains in topologies.items():
@@ -521,12 +533,11 @@ def _groups(
             domain = domains.get(node.name)
             if domain is not None and sizes[domain] < _FEW_NODES:
                 forest.union(("node", number), ("domain", topology, domain))
-    return list(
-        grouped(
-            (forest["node", number], number)
-            for number in indices(problem.nodes)
-        ).values()
+    groups = grouped(
+        (forest["node", number], number) for number in indices(problem.nodes)
     )
+    serving = serving_nodes(problem, units)
+    return [nodes for nodes in groups.values() if not serving.isdisjoint(nodes)]
 
 
 def _with(problem: Problem, placements: Collection[Placement]) -> Ledger:

@@ -60,10 +60,10 @@ takes more work of the solver, not for a gang either."""
 _FEWEST_SIDE_BY_SIDE: Final = 6
 _MOST_SIDE_BY_SIDE: Final = 32
 _NODES_FOR_A_NEIGHBOURHOOD: Final = 20
-"""Neighbourhoods that have nothing in common are solved at a time: one for every twenty nodes, within these limits, by
-however many processes. Their answers are taken over in the order in which they were chosen, so that the answer after a
-number of steps does not depend on how many processes there are. With more neighbourhoods at a time, each is chosen
-without what more others bring."""
+"""Neighbourhoods that have nothing in common are solved at a time: one for every twenty nodes that could serve anybody,
+within these limits, by however many processes. Their answers are taken over in the order in which they were chosen, so
+that the answer after a number of steps does not depend on how many processes there are. With more neighbourhoods at a
+time, each is chosen without what more others bring."""
 
 _PART_UNDER_WAY: Final = 2
 """As soon as only this part of them is under way, others are chosen: so processes never wait. If another one was chosen
@@ -156,7 +156,7 @@ class NeighbourhoodSearch:
         self.failures: dict[str, AllocationError] = {}
         self._side_by_side = min(
             max(
-                len(self.problem.nodes) // _NODES_FOR_A_NEIGHBOURHOOD,
+                len(self.selection.nodes) // _NODES_FOR_A_NEIGHBOURHOOD,
                 _FEWEST_SIDE_BY_SIDE,
             ),
             _MOST_SIDE_BY_SIDE,

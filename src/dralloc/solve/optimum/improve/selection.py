@@ -180,6 +180,11 @@ class NeighbourhoodSelection:
         What demands and nodes are worth; None if that is not known.
     counts_weight_alone
         Whether nothing but more weight is a gain.
+
+    Attributes
+    ----------
+    nodes
+        Those that could serve any of the demands.
     """
 
     def __init__(  # noqa: PLR0913 - the answer, what may change, and how to choose
@@ -206,7 +211,7 @@ class NeighbourhoodSelection:
         )
         self._highest_of_last_level = levels[-1].highest if levels else 0
         self._blocks = self._blocks_of(demands)
-        self._nodes = self._serving_nodes()
+        self.nodes = self._serving_nodes()
         self._reservations = _Reservations(incumbent, bonds)
         self._waiting = WaitingBlocks(
             incumbent,
@@ -220,7 +225,7 @@ class NeighbourhoodSelection:
             incumbent,
             bonds,
             self._capabilities,
-            self._nodes,
+            self.nodes,
             self._waiting,
             appraisal,
             self._random,
@@ -266,7 +271,7 @@ class NeighbourhoodSelection:
         """Return after about how many neighbourhoods of a size each node could have had a turn."""
         return (
             1
-            + (len(self._blocks) + len(self._nodes)) // size
+            + (len(self._blocks) + len(self.nodes)) // size
             + len(set(self._capabilities.node_types))
         )
 
@@ -282,7 +287,7 @@ class NeighbourhoodSelection:
         size
             About so many demands are freed.
         """
-        if not self._nodes:
+        if not self.nodes:
             return None
         busy = frozenset[Hashable]().union(
             *(proposal.reserved for proposal in side_by_side)
