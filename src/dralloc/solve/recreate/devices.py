@@ -9,7 +9,7 @@ what fits, are for first fit's search, in a ledger that is brought up to date be
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Hashable, Iterator, Sequence, Set
+from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final, NamedTuple
@@ -17,12 +17,14 @@ from typing import Final, NamedTuple
 from networkx.utils import UnionFind
 
 from dralloc.objects.errors import AllocationError
+from dralloc.objects.names import PoolID
 from dralloc.problem import (
     Charge,
     Claim,
     Constraint,
     ConstraintKind,
     CounterIndex,
+    Device,
     DeviceIndex,
     NodeIndex,
     Problem,
@@ -41,7 +43,13 @@ from dralloc.problem.solution import (
 from dralloc.solve.first_fit.batch import QuickRun
 from dralloc.solve.first_fit.candidates import ClaimClass, places
 from dralloc.solve.first_fit.plain import Found
-from dralloc.solve.recreate.cells import Cell, PackedRow, packed
+from dralloc.solve.recreate.cells import (
+    NodeCells,
+    PackedRow,
+    bits_in,
+    bits_of,
+    packed,
+)
 
 __all__ = ["DeviceSearch", "DeviceWish", "NodeDevices", "Site", "Way"]
 
@@ -144,11 +152,14 @@ class Way(NamedTuple):
         What they take, packed.
     openings
         Shared devices of these of which the first user takes something more, with what that is.
+    is_in_common
+        Whether any of it could be used from other nodes, too.
     """
 
     grants: Found
     need: int
     openings: tuple[tuple[int, int], ...]
+    is_in_common: bool
 
 
 class Site(NamedTuple):
@@ -165,6 +176,8 @@ class DeviceOffer(NamedTuple):
     ----------
     need, opening
         What it takes, packed, and what its first user takes beside that.
+    mask
+        The bits of all that the choice looks at.
     slot
         The physical device.
     rows
@@ -178,6 +191,7 @@ class DeviceOffer(NamedTuple):
     device: DeviceIndex
     need: int
     opening: int
+    mask: int
     slot: int
     rows: tuple[PackedRow, ...]
     rivals: int
@@ -206,11 +220,21 @@ class WishOffers(NamedTuple):
         By request its alternatives.
     values
         What the devices under a constraint may have in common.
+    mask
+        The bits of all that decides which devices are picked.
     """
 
     before: Found
     requests: Sequence[Sequence[RequestOffer]]
     values: Sequence[Scalar | None]
+    mask: int
+
+
+class RememberedChoices(NamedTuple):
+    """Which way to take on a node, by what is left there in the bits of a mask."""
+
+    mask: int
+    ways: dict[int, Way | None]
 
 
 @dataclass(slots=True, eq=False)
@@ -228,7 +252,7 @@ class DeviceWish:
     is_composable
         Whether devices can be picked one after the other, with one value of an attribute at most in common.
     choices
-        By node and by what is free there, which way to take.
+        By node, which way to take.
     offers
         By node, what there is for them.
     ways
@@ -240,12 +264,12 @@ class DeviceWish:
     hopeful: list[bool]
     is_additive: bool
     is_composable: bool
-    choices: dict[int, dict[int, Way | None]] = field(default_factory=dict)
+    choices: dict[int, RememberedChoices] = field(default_factory=dict)
     offers: dict[int, WishOffers] = field(default_factory=dict)
     ways: dict[tuple[int, Found], Way] = field(default_factory=dict)
 
 
-_UNKNOWN: Final = Way((), 0, ())
+_UNKNOWN: Final = Way((), 0, (), is_in_common=False)
 """Stands for what was not worked out yet."""
 
 
@@ -307,9 +331,11 @@ class NodeDevices:
             for number, counter in numbered(problem.counters)
         )
         self._shares: Tally[int] = Tally()
-        self.cell_of = _cell_numbers(problem, search)
-        self.cells = [Cell() for _ in range(max(self.cell_of, default=-1) + 1)]
-        self._moved: list[dict[DemandIndex, None]] = [{} for _ in self.cells]
+        self._common = _CommonSupply(problem)
+        # Who came and left since first fit's search heard of it, by node; and the nodes where that was about more than
+        # the node.
+        self._moved: list[dict[DemandIndex, None]] = [{} for _ in problem.nodes]
+        self._moved_in_common: dict[NodeIndex, None] = {}
         self.sites: dict[DemandIndex, Site] = {}
 
     def begin(self, staying: Sequence[Placement]) -> Ledger:
@@ -321,28 +347,58 @@ class NodeDevices:
             base.enter(device, charge, share=device.shareable)
         for placement in staying:
             self._search.accept(placement)
-        self._is_additive = self._additive_cells()
+        self._is_additive = self._additive_nodes()
+        self._cells = NodeCells(len(problem.nodes), self._bits_of_nodes())
         return base
 
-    def _additive_cells(self) -> list[bool]:
-        """Return by cell whether amounts tell what fits.
+    def _additive_nodes(self) -> list[bool]:
+        """Return by node whether amounts tell what fits.
 
         They do not where a pool is being updated or overdrawn, where groups exclude each other, and where devices take
-        something of nodes.
+        something of nodes. Nor do they on nodes that have something in common with such a node.
         """
         problem = self._problem
+        if self._search.charges_nodes:
+            return [False] * len(problem.nodes)
         several = problem.several_versions
-        is_additive = [not self._search.charges_nodes] * len(self.cells)
-        for number, node in enumerate(problem.nodes):
-            for index in node.devices():
-                device = problem.devices[index]
-                if (
-                    not device.is_additive
-                    or device.slot in several
-                    or self._base.is_overdrawn(device.group)
-                ):
-                    is_additive[self.cell_of[number]] = False
+        additive = {
+            node
+            for node in problem.all_nodes
+            if not any(
+                not device.is_additive
+                or device.slot in several
+                or self._base.is_overdrawn(device.group)
+                for device in map(
+                    problem.devices.__getitem__, problem.nodes[node].devices()
+                )
+            )
+        }
+        is_additive = [False] * len(problem.nodes)
+        for tied in self._common.tied_nodes:
+            for node in tied:
+                is_additive[node] = additive.issuperset(tied)
         return is_additive
+
+    def _bits_of_nodes(self) -> int | None:
+        """Return how many bits are enough for the rows of any node; None if nodes have nothing in common."""
+        if self._common.is_empty:
+            return None
+        return max(
+            bits_of(self._totals(node)) for node in self._problem.all_nodes
+        )
+
+    def _totals(self, node: NodeIndex) -> Iterator[int]:
+        """Give out the totals of all rows that a node could have."""
+        for pool in self._problem.nodes[node].pools:
+            for counter in self._common.counters_of.get(pool.id, ()):
+                yield max(0, self._base.free[counter])
+            for index in pool.devices:
+                # The device itself, and whether it is open.
+                yield from (1, 1)
+                device = self._problem.devices[index]
+                yield from [
+                    capacity.total for capacity in device.capacity.values()
+                ]
 
     # Classes.
 
@@ -367,22 +423,27 @@ class NodeDevices:
 
     def take(self, demand: DemandIndex, site: Site) -> None:
         """Place a demand at a site, which must be free."""
-        way, cell = site.way, self.cell_of[site.node]
-        self.cells[cell].free -= self._need(way)
+        way, node = site.way, site.node
+        self._cells.take(node, self._need(way))
         for slot, _ in way.openings:
             self._shares[slot] += 1
-        self._moved[cell][demand] = None
+        self._note_move(demand, site)
         self.sites[demand] = site
 
     def give_back(self, demand: DemandIndex) -> Site:
         """Take a demand away, and return where it was."""
         site = self.sites.pop(demand)
-        way, cell = site.way, self.cell_of[site.node]
+        way, node = site.way, site.node
         for slot, _ in way.openings:
             self._shares[slot] -= 1
-        self.cells[cell].free += self._need(way)
-        self._moved[cell][demand] = None
+        self._cells.give_back(node, self._need(way))
+        self._note_move(demand, site)
         return site
+
+    def _note_move(self, demand: DemandIndex, site: Site) -> None:
+        self._moved[site.node][demand] = None
+        if site.way.is_in_common:
+            self._moved_in_common[site.node] = None
 
     def _need(self, way: Way) -> int:
         """Return what a way takes, with what the first users of shared devices take."""
@@ -404,64 +465,76 @@ class NodeDevices:
         choices = wish.choices.get(node)
         if choices is None:
             return True
-        return (
-            choices.get(self.cells[self.cell_of[node]].free, _UNKNOWN)
-            is not None
-        )
+        mask, ways = choices
+        return ways.get(self._cells.left(node, mask), _UNKNOWN) is not None
 
     def choose(
         self, wish: DeviceWish, claims: Sequence[Claim], node: NodeIndex
     ) -> Way | None:
         """Return the devices that claims of a class get on a node; None if there are none."""
-        cell = self.cell_of[node]
-        if not (wish.is_additive and self._is_additive[cell]):
+        if not (wish.is_additive and self._is_additive[node]):
             return self._searched(wish, claims, node)
         in_any_order = self._random.random() < _ANY_WAY
         if in_any_order and wish.is_composable:
             return self._composed(wish, node, in_any_order=True)
-        choices = wish.choices.setdefault(node, {})
-        choice = choices.get(self.cells[cell].free, _UNKNOWN)
-        if choice is not _UNKNOWN:
-            return choice
+        choices = wish.choices.get(node)
+        if choices is None:
+            choices = wish.choices[node] = RememberedChoices(
+                self._mask(wish, node), {}
+            )
+        mask, ways = choices
+        way = ways.get(self._cells.left(node, mask), _UNKNOWN)
+        if way is not _UNKNOWN:
+            return way
         if wish.is_composable:
-            choice = self._composed(wish, node, in_any_order=False)
+            way = self._composed(wish, node, in_any_order=False)
         else:
-            choice = self._searched(wish, claims, node)
-        if len(choices) >= _STATES:
-            choices.clear()
+            way = self._searched(wish, claims, node)
+        if len(ways) >= _STATES:
+            ways.clear()
         # Looked up anew: with new devices the cell may have got new rows.
-        choices[self.cells[cell].free] = choice
-        return choice
+        ways[self._cells.left(node, mask)] = way
+        return way
+
+    def _mask(self, wish: DeviceWish, node: NodeIndex) -> int:
+        """Return the bits that decide which way to take: all, where that is for first fit's search."""
+        return self._offers(wish, node).mask if wish.is_composable else -1
 
     def _searched(
         self, wish: DeviceWish, claims: Sequence[Claim], node: NodeIndex
     ) -> Way | None:
         """Search as first fit does."""
-        cell = self.cell_of[node]
-        moved = self._moved[cell]
-        # All give back before anybody takes. What was brought up to date in another cell stays as it is.
-        for demand in moved:
-            node_before = self._search.node_of(demand)
-            if node_before is not None and self.cell_of[node_before] == cell:
-                self._search.withdraw(demand)
-        for demand in moved:
-            site = self.sites.get(demand)
-            if site is not None and self.cell_of[site.node] == cell:
-                self._search.withdraw(demand)
-                self._search.admit(self.placement(demand))
-        moved.clear()
+        self._bring_up_to_date({node, *self._moved_in_common})
         grants = self._search.find(wish.claim_class, claims, node)
         if grants is None:
             return None
         return self.way(wish, node, grants)
 
+    def _bring_up_to_date(self, nodes: Set[NodeIndex]) -> None:
+        """Tell first fit's search who came and left on these nodes.
+
+        All give back before anybody takes. What was brought up to date on another node stays as it is.
+        """
+        moved = [
+            demand for node in sorted(nodes) for demand in self._moved[node]
+        ]
+        for demand in moved:
+            if self._search.node_of(demand) in nodes:
+                self._search.withdraw(demand)
+        for demand in moved:
+            site = self.sites.get(demand)
+            if site is not None and site.node in nodes:
+                self._search.withdraw(demand)
+                self._search.admit(self.placement(demand))
+        for node in nodes:
+            self._moved[node].clear()
+        self._moved_in_common.clear()
+
     def _composed(
         self, wish: DeviceWish, node: NodeIndex, *, in_any_order: bool
     ) -> Way | None:
         """Pick devices one after the other for each request."""
-        if node not in wish.offers:
-            wish.offers[node] = self._offers(wish, node)
-        offers = wish.offers[node]
+        offers = self._offers(wish, node)
         values = offers.values
         if in_any_order and len(values) > 1:
             values = self._random.sample(values, len(values))
@@ -479,9 +552,9 @@ class NodeDevices:
         in_any_order: bool,
     ) -> Found | None:
         """Return what is picked among devices that have a value, where that is asked for; None if too few fit."""
-        cell = self.cells[self.cell_of[node]]
-        guards = cell.guards
-        state = cell.free | guards
+        guards = self._cells.guards(node)
+        free = self._cells.left(node, -1)
+        state = free | guards
         picked: list[list[Grant]] = [list(grants) for grants in offers.before]
         used: set[DeviceIndex] = set()
         for request in offers.requests:
@@ -491,7 +564,7 @@ class NodeDevices:
                 )
                 after, devices = state, []
                 for offer, need in self._in_order(
-                    fitting, alternative.devices_asked, cell.free, in_any_order
+                    fitting, alternative.devices_asked, free, in_any_order
                 ):
                     if (after - need) & guards == guards:
                         after -= need
@@ -570,10 +643,16 @@ class NodeDevices:
     # What devices take.
 
     def _offers(self, wish: DeviceWish, node: NodeIndex) -> WishOffers:
-        """Work out what a node has for a class."""
+        """Return what a node has for a class."""
+        if node not in wish.offers:
+            wish.offers[node] = self._new_offers(wish, node)
+        return wish.offers[node]
+
+    def _new_offers(self, wish: DeviceWish, node: NodeIndex) -> WishOffers:
         before: list[tuple[Grant, ...]] = []
         requests: list[list[RequestOffer]] = []
         values: dict[Scalar | None, None] = {}
+        mask = 0
         claims = wish.claims
         for claim_index, claim in enumerate(claims):
             before.append(())
@@ -596,11 +675,11 @@ class NodeDevices:
                     devices = self._device_offers(
                         alternative, claims, node, constraint
                     )
-                    if constraint:
-                        for offer in devices:
-                            values.update(
-                                dict.fromkeys(sorted(offer.values, key=str))
-                            )
+                    for offer in devices:
+                        mask |= offer.mask
+                        values.update(
+                            dict.fromkeys(sorted(offer.values, key=str))
+                        )
                     alternatives.append(
                         RequestOffer(
                             claim_index,
@@ -612,7 +691,7 @@ class NodeDevices:
                         )
                     )
                 requests.append(alternatives)
-        return WishOffers(tuple(before), requests, list(values) or [None])
+        return WishOffers(tuple(before), requests, list(values) or [None], mask)
 
     def _device_offers(
         self,
@@ -641,23 +720,21 @@ class NodeDevices:
         need, once = packed(amounts), packed(opening)
         if need is None or once is None:
             return None
-        cell = self.cells[self.cell_of[node]]
         rows = [row for row, _ in amounts if device.shareable]
-        counters = [counter for counter, _ in device.consumes]
-        for counter_set in dict.fromkeys(
-            [self._problem.counters[counter].id[:-1] for counter in counters]
-        ):
+        for counter_set in self._sets_of(device):
             rows += [
-                self._counter_row(cell, counter)
+                self._counter_row(node, counter)
                 for counter in self._counters_of[counter_set]
             ]
+        taken = [row for row, _ in (*amounts, *opening)]
         return DeviceOffer(
             number,
             need,
             once,
+            bits_in((*taken, *rows)),
             device.slot,
             tuple(dict.fromkeys([row for row in rows if row.total])),
-            sum([self._users[counter] for counter in counters]),
+            sum([self._users[counter] for counter, _ in device.consumes]),
             device.attributes.get(
                 constraint.compared(alternative.name), frozenset()
             )
@@ -665,22 +742,35 @@ class NodeDevices:
             else frozenset(),
         )
 
+    def _sets_of(self, device: Device) -> Iterable[tuple[str, str, str]]:
+        """Return the counter sets that a device draws on."""
+        return dict.fromkeys(
+            [
+                self._problem.counters[counter].id[:-1]
+                for counter, _ in device.consumes
+            ]
+        )
+
     def _amounts(
         self, alternative: Alternative, number: DeviceIndex, node: NodeIndex
     ) -> tuple[list[tuple[PackedRow, int]], list[tuple[PackedRow, int]]]:
         """Return what a device takes for an alternative, and what its first user takes beside that."""
         base, device = self._base, self._problem.devices[number]
-        cell = self.cells[self.cell_of[node]]
+        cell = (
+            self._cells.common
+            if device.slot in self._common.slots
+            else self._cells.of_nodes[node]
+        )
         charge = (
             self._problem.eligibility.charge(alternative.index, number)
             or Charge()
         )
         amounts = [
-            (self._counter_row(cell, counter), amount)
+            (self._counter_row(node, counter), amount)
             for counter, amount in charge.counters
         ]
         fixed = [
-            (self._counter_row(cell, counter), amount)
+            (self._counter_row(node, counter), amount)
             for counter, amount in device.consumes
         ]
         if not device.shareable:
@@ -699,7 +789,12 @@ class NodeDevices:
             return amounts, fixed
         return amounts, []
 
-    def _counter_row(self, cell: Cell, counter: CounterIndex) -> PackedRow:
+    def _counter_row(self, node: NodeIndex, counter: CounterIndex) -> PackedRow:
+        cell = (
+            self._cells.common
+            if counter in self._common.counters
+            else self._cells.of_nodes[node]
+        )
         return cell.row(("counter", counter), max(0, self._base.free[counter]))
 
     def way(self, wish: DeviceWish, node: NodeIndex, grants: Found) -> Way:
@@ -712,8 +807,14 @@ class NodeDevices:
         return way
 
     def _new_way(self, wish: DeviceWish, node: NodeIndex, grants: Found) -> Way:
-        if not self._is_additive[self.cell_of[node]]:
-            return Way(grants, 0, ())
+        is_in_common = self._search.charges_nodes or any(
+            PoolID(*self._problem.devices[grant.device].id[:2])
+            in self._common.pools
+            for claim_grants in grants
+            for grant in claim_grants
+        )
+        if not self._is_additive[node]:
+            return Way(grants, 0, (), is_in_common)
         amounts: list[tuple[PackedRow, int]] = []
         openings: dict[int, int] = {}
         for claim, alternative, grant in served_by(wish.claims, grants):
@@ -728,19 +829,57 @@ class NodeDevices:
                 openings[self._problem.devices[grant.device].slot] = opening
         need = packed(amounts)
         assert need is not None
-        return Way(grants, need, tuple(openings.items()))
+        return Way(grants, need, tuple(openings.items()), is_in_common)
 
 
-def _cell_numbers(problem: Problem, search: DeviceSearch) -> list[int]:
-    """Return by node its cell: nodes that have pools in common are in one."""
-    forest: UnionFind[Hashable] = UnionFind()
-    # What devices take of nodes may be about several of them.
-    everywhere = [("all",)] if search.charges_nodes else []
-    for number, node in enumerate(problem.nodes):
-        pools = [("pool", pool.id) for pool in node.pools]
-        forest.union(("node", number), *pools, *everywhere)
-    numbers: dict[Hashable, int] = {}
-    return [
-        numbers.setdefault(forest["node", number], len(numbers))
-        for number in range(len(problem.nodes))
-    ]
+class _CommonSupply:
+    """What several nodes can use.
+
+    Attributes
+    ----------
+    pools
+        Pools that several nodes are offered devices of.
+    slots
+        Devices that several nodes are offered.
+    counters_of
+        By pool.
+    counters
+        Those of the common pools: whoever uses a device on one node may draw on the counters of another one's.
+    tied_nodes
+        The nodes, in groups that have no pool in common.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        users = grouped(
+            (pool.id, node)
+            for node in problem.all_nodes
+            for pool in problem.nodes[node].pools
+            if pool.devices
+        )
+        self.pools = {pool for pool, nodes in users.items() if len(nodes) > 1}
+        offered = Tally(
+            problem.devices[device].slot
+            for node in problem.nodes
+            for pool in node.pools
+            if pool.id in self.pools
+            for device in pool.devices
+        )
+        self.slots = {slot for slot, times in offered.items() if times > 1}
+        self.counters_of = grouped(
+            (PoolID(*counter.id[:2]), index)
+            for index, counter in numbered(problem.counters)
+        )
+        self.counters = {
+            counter
+            for pool in self.pools
+            for counter in self.counters_of.get(pool, ())
+        }
+        forest: UnionFind[NodeIndex] = UnionFind(problem.all_nodes)
+        for pool in self.pools:
+            forest.union(*users[pool])
+        self.tied_nodes: list[set[NodeIndex]] = list(forest.to_sets())
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no node has anything in common with others."""
+        return not self.pools
