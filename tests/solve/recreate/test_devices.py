@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 from random import Random
 
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from any_problem import weighted
+from common_pools import common_pools
 from dralloc.check.problem import violations
 from dralloc.problem import DemandIndex, DeviceIndex, NodeIndex, Problem
 from dralloc.problem.solution import Grant, Solution
@@ -24,7 +26,7 @@ from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-@given(weighted(), st.randoms(use_true_random=False))
+@given(weighted() | common_pools(), st.randoms(use_true_random=False))
 def test_nobody_is_turned_away_whom_first_fit_admits(
     problem: Problem, random: Random
 ) -> None:
@@ -89,3 +91,41 @@ def test_the_fullest_shared_device_comes_first_and_others_now_and_then(
     ]
     assert drawn.count(usual) > 100
     assert set(drawn) == {0, 1, 2}
+
+
+def entered(problem: Problem) -> list[DemandIndex]:
+    """Who is placed if all enter, one after the other."""
+    answer = WorkingAnswer(problem, (), Random(0))
+    for unit in dict.fromkeys(answer.unit_of.values()):
+        answer.enter(unit, problem.all_nodes, elsewhere=False)
+    placements = answer.placements()
+    assert violations(problem, Solution(tuple(placements))) == []
+    return [placement.demand for placement in placements]
+
+
+def test_counters_of_a_node_count_beside_what_all_nodes_can_use() -> None:
+    builder = ProblemBuilder(nodes=2)
+    memory = builder.counter(2**40, group=1)
+    partitions = [builder.device(0, {memory: 2**39}) for _ in range(3)]
+    common = builder.device(None)
+    for partition in partitions:
+        builder.devices[partition] = replace(
+            builder.devices[partition], group=1
+        )
+    for wanted in (partitions, partitions, [common], [common], partitions):
+        builder.pod(builder.claim(AlternativeSpec(only=wanted)))
+    assert entered(builder.problem()) == [0, 1, 2]
+
+
+def test_what_a_search_gives_on_one_node_is_gone_on_others() -> None:
+    """Here a device with compatibility groups leaves the first node to first fit's search."""
+    builder = ProblemBuilder(nodes=2)
+    incompatible = builder.device(0)
+    common = builder.device(None)
+    builder.devices[incompatible] = replace(
+        builder.devices[incompatible], compatibility=((0, frozenset("a")),)
+    )
+    for node in (NodeIndex(0), NodeIndex(1)):
+        claim = builder.claim(AlternativeSpec(only=[common]))
+        builder.pod(claim, nodes=(node,))
+    assert entered(builder.problem()) == [0]

@@ -15,10 +15,16 @@ from hypothesis import strategies as st
 
 import wire
 from any_problem import weighted
+from common_pools import common_pools
 from dralloc.check.problem import violations
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Backend, Options
-from dralloc.problem import DemandIndex, NodeIndex, Problem, indices
+from dralloc.problem import (
+    DemandIndex,
+    NodeIndex,
+    Problem,
+    indices,
+)
 from dralloc.problem.solution import (
     APPRAISAL_UNIT,
     Appraisal,
@@ -94,6 +100,19 @@ def test_every_change_keeps_the_rules_and_is_not_worse(
         assert violations(problem, Solution(tuple(answer))) == []
         reached.append(worth(problem, answer))
     assert all(after >= before for before, after in pairwise(reached))
+
+
+@THOROUGH
+@given(common_pools(), st.integers(0, 1000))
+def test_what_several_nodes_can_use_is_given_once(
+    problem: Problem, seed: int
+) -> None:
+    start = first_fit(problem).placements
+    search = ChangeSearch(problem, start, seed)
+    for _ in range(40):
+        search.step()
+        answer = Solution(tuple(search.answer.placements()))
+        assert violations(problem, answer) == []
 
 
 @THOROUGH

@@ -389,16 +389,17 @@ class NodeDevices:
 
     def _totals(self, node: NodeIndex) -> Iterator[int]:
         """Give out the totals of all rows that a node could have."""
-        for pool in self._problem.nodes[node].pools:
-            for counter in self._common.counters_of.get(pool.id, ()):
+        problem = self._problem
+        groups: dict[int, None] = {}
+        for index in problem.nodes[node].devices():
+            device = problem.devices[index]
+            groups[device.group] = None
+            # The device itself, and whether it is open.
+            yield from (1, 1)
+            yield from [capacity.total for capacity in device.capacity.values()]
+        for group in groups:
+            for counter in problem.counters_of.get(group, ()):
                 yield max(0, self._base.free[counter])
-            for index in pool.devices:
-                # The device itself, and whether it is open.
-                yield from (1, 1)
-                device = self._problem.devices[index]
-                yield from [
-                    capacity.total for capacity in device.capacity.values()
-                ]
 
     # Classes.
 
@@ -841,8 +842,6 @@ class _CommonSupply:
         Pools that several nodes are offered devices of.
     slots
         Devices that several nodes are offered.
-    counters_of
-        By pool.
     counters
         Those of the common pools: whoever uses a device on one node may draw on the counters of another one's.
     tied_nodes
@@ -865,14 +864,17 @@ class _CommonSupply:
             for device in pool.devices
         )
         self.slots = {slot for slot, times in offered.items() if times > 1}
-        self.counters_of = grouped(
-            (PoolID(*counter.id[:2]), index)
-            for index, counter in numbered(problem.counters)
-        )
+        groups = {
+            problem.devices[device].group
+            for node in problem.nodes
+            for pool in node.pools
+            if pool.id in self.pools
+            for device in pool.devices
+        }
         self.counters = {
             counter
-            for pool in self.pools
-            for counter in self.counters_of.get(pool, ())
+            for group in groups
+            for counter in problem.counters_of.get(group, ())
         }
         forest: UnionFind[NodeIndex] = UnionFind(problem.all_nodes)
         for pool in self.pools:
