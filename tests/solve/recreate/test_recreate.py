@@ -252,6 +252,46 @@ def test_nodes_without_devices_are_in_no_part(
     assert set(chain.from_iterable(parts)) == names
 
 
+@THOROUGH
+@given(common_pools(), st.integers(0, 1000))
+def test_what_all_nodes_can_use_is_dealt_out_to_parts(
+    problem: Problem, seed: int
+) -> None:
+    start = first_fit(problem).placements
+    options = Options(seed=seed, steps=6)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dralloc.solve.recreate.search._FEW_NODES", 1)
+        for answer in recreated(problem, start, options, lambda: 60.0):
+            assert violations(problem, Solution(answer)) == []
+            assert len(answer) >= len(start)
+
+
+def test_a_pool_of_all_nodes_ties_none_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each part has some of it, and nobody has to leave what it has."""
+    monkeypatch.setattr("dralloc.solve.recreate.search._FEW_NODES", 2)
+    excerpts: list[Problem] = []
+
+    def run(task: _PartTask, *_: object) -> Sequence[Placement]:
+        excerpts.append(task.part.excerpt().problem)
+        return task.present
+
+    monkeypatch.setattr(_PartTask, "run", run)
+    builder = ProblemBuilder(nodes=4)
+    for _ in range(20):
+        builder.device(None)
+    for _ in range(8):
+        builder.pod(builder.claim(AlternativeSpec()))
+    problem = builder.problem()
+    start = first_fit(problem).placements
+    list(recreated(problem, start[:4], Options(), lambda: 60.0))
+    assert [len(excerpt.nodes) for excerpt in excerpts] == [2, 2]
+    shares = [20 - len(excerpt.usage.held) for excerpt in excerpts]
+    assert sum(shares) == 20
+    assert all(shares)
+
+
 def test_where_no_node_can_serve_anybody_nothing_is_searched() -> None:
     builder = ProblemBuilder(nodes=2)
     builder.device(0, capacity={"memory": 10})

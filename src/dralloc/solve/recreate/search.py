@@ -27,9 +27,11 @@ from networkx.utils import UnionFind
 
 from dralloc.objects.choices import MAX_SEED, Backend, Options
 from dralloc.objects.limits import without_garbage_collection
+from dralloc.objects.names import PoolID
 from dralloc.problem import (
     NodeIndex,
     Problem,
+    SlotIndex,
     indices,
     numbered,
 )
@@ -319,6 +321,7 @@ class _Rounds:
         self._options = options
         self._random = np.random.default_rng(options.seed)
         self._whole = Parcel(problem, Backend(options.backend))
+        self._common = _common_supplies(problem)
         self._groups = _groups(problem, movable)
         self._effort = _EVERYWHERE
 
@@ -425,7 +428,11 @@ class _Rounds:
     ) -> list[_PartTask]:
         """Cut the parts out, with who may come and go there."""
         homes = {placement.demand: placement for placement in placements}
-        members = self._members(homes, parts)
+        owners: dict[Hashable, int] = {}
+        members = self._members(homes, parts, owners)
+        for supply in dict.fromkeys(self._common.values()):
+            if supply not in owners:
+                owners[supply] = int(self._random.integers(len(parts)))
         moving = {demand for dealt in members for demand in dealt}
         staying = [
             placement
@@ -434,10 +441,21 @@ class _Rounds:
         ]
         ledger = _with(self._problem, staying)
         appraisal = self._beside(staying)
-        return [
-            self._task(nodes, dealt, homes, ledger, seconds, end, appraisal)
-            for nodes, dealt in zip(parts, members, strict=True)
-        ]
+        tasks = []
+        for part, (nodes, dealt) in enumerate(zip(parts, members, strict=True)):
+            others = {
+                slot
+                for slot, supply in self._common.items()
+                if owners[supply] != part
+            }
+            # Nobody in this part may have what another part was given.
+            kept_away = others - ledger.held
+            ledger.held |= kept_away
+            tasks.append(
+                self._task(nodes, dealt, homes, ledger, seconds, end, appraisal)
+            )
+            ledger.held -= kept_away
+        return tasks
 
     def _beside(self, staying: Sequence[Placement]) -> Appraisal | None:
         """Return what demands are worth, and what nodes are beyond what those pay that stay."""
@@ -456,10 +474,17 @@ class _Rounds:
         self,
         homes: Mapping[DemandIndex, Placement],
         parts: Sequence[Sequence[NodeIndex]],
+        owners: dict[Hashable, int],
     ) -> list[list[DemandIndex]]:
         """Return by part who stands there, and some of those who wait: each of them is in one part.
 
-        Gangs that stand on nodes of several parts are in none: they stay where they are.
+        Gangs that stand on nodes of several parts are in none: they stay where they are. So does whoever has something
+        of a common supply that came to another part.
+
+        Parameters
+        ----------
+        owners
+            By common supply, the part that it comes to, which is noted here: that of the first who has any of it.
         """
         part_of = {
             node: part for part, nodes in enumerate(parts) for node in nodes
@@ -474,9 +499,26 @@ class _Rounds:
             ]
             standing = {part_of.get(placement.node) for placement in placements}
             part = standing.pop() if standing else draw
-            if not standing and part is not None:
+            if standing or part is None:
+                continue
+            supplies = self._common_supplies_of(placements)
+            if all(owners.setdefault(key, part) == part for key in supplies):
                 members[part] += unit.members
         return members
+
+    def _common_supplies_of(
+        self, placements: Iterable[Placement]
+    ) -> list[Hashable]:
+        """Return of which common supplies some demands have something."""
+        if not self._common:
+            return []
+        slots = [
+            self._problem.devices[grant.device].slot
+            for placement in placements
+            for claim_grants in placement.grants
+            for grant in claim_grants
+        ]
+        return [self._common[slot] for slot in slots if slot in self._common]
 
     def _task(  # noqa: PLR0913 - a part, and what is known of the whole
         self,
@@ -507,15 +549,59 @@ class _Rounds:
         )
 
 
+def _wide_pools(problem: Problem) -> set[PoolID]:
+    """Return the pools that many nodes can use.
+
+    Those of which several generations are published are none: what is in use of one generation counts in the others.
+    """
+    nodes_of = Tally(
+        pool.id for node in problem.nodes for pool in node.pools if pool.devices
+    )
+    wide = {pool for pool, nodes in nodes_of.items() if nodes >= _FEW_NODES}
+    if problem.several_versions:
+        wide -= {
+            PoolID(*problem.devices[version].id[:2])
+            for slot in problem.several_versions
+            for version in problem.versions[slot]
+        }
+    return wide
+
+
+def _common_supplies(problem: Problem) -> dict[SlotIndex, Hashable]:
+    """Return by device of a wide pool the supply to which it belongs.
+
+    Devices that could draw on the same counters are one supply.
+    """
+    wide = _wide_pools(problem)
+    devices = {
+        device
+        for node in problem.nodes
+        for pool in node.pools
+        if pool.id in wide
+        for device in pool.devices
+    }
+    supplies: dict[SlotIndex, Hashable] = {}
+    for index in sorted(devices):
+        device = problem.devices[index]
+        has_counters = device.group in problem.counters_of
+        supplies[device.slot] = (
+            ("group", device.group) if has_counters else ("slot", device.slot)
+        )
+    return supplies
+
+
 def _groups(
     problem: Problem, units: Collection[MovableUnit]
 ) -> list[list[NodeIndex]]:
     """Return the nodes in groups that have no pool in common, nor a small domain that a gang has to be in.
 
+    Pools that many nodes can use tie no nodes together: their devices are dealt out as nodes are.
+
     Groups of which no node could serve any of the units are left out: dealt out with the others they would leave fewer
     nodes in each part between which demands can be exchanged. Most nodes of many clusters have no devices.
     """
     views = Tally(pool.id for node in problem.nodes for pool in node.pools)
+    wide = _wide_pools(problem)
     topologies = {
         id(unit.rule.domains): unit.rule.domains for unit in units if unit.rule
     }
@@ -524,7 +610,7 @@ def _groups(
         common = [
             ("pool", pool.id)
             for pool in node.pools
-            if views[pool.id] > 1 and pool.devices
+            if views[pool.id] > 1 and pool.devices and pool.id not in wide
         ]
         forest.union(("node", number), *common)
     for topology, domains in topologies.items():
