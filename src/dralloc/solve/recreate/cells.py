@@ -90,34 +90,38 @@ class NodeCells:
     """
 
     def __init__(self, nodes: int, node_bits: int | None) -> None:
-        self.of_nodes = [Cell() for _ in range(nodes)]
-        self.common = Cell(node_bits or 0)
+        self._of_nodes = [Cell() for _ in range(nodes)]
+        self._common = Cell(node_bits or 0)
         self._mask_of_node = -1 if node_bits is None else (1 << node_bits) - 1
+
+    def cell(self, node: NodeIndex, *, is_common: bool) -> Cell:
+        """Return the cell for an amount of a node, or for one that is common."""
+        return self._common if is_common else self._of_nodes[node]
 
     def guards(self, node: NodeIndex) -> int:
         """Return the guards of what a node has, and of what is common."""
-        return self.of_nodes[node].guards | self.common.guards
+        return self._of_nodes[node].guards | self._common.guards
 
     def left(self, node: NodeIndex, mask: int) -> int:
         """Return what is left for a node in the bits of a mask."""
-        free = self.of_nodes[node].free
+        free = self._of_nodes[node].free
         if mask & self._mask_of_node != mask:
-            free |= self.common.free
+            free |= self._common.free
         return free & mask
 
     def take(self, node: NodeIndex, need: int) -> None:
         """Let somebody on a node take something, which must be there."""
         of_node = need & self._mask_of_node
-        self.of_nodes[node].free -= of_node
+        self._of_nodes[node].free -= of_node
         if of_node != need:
-            self.common.free -= need - of_node
+            self._common.free -= need - of_node
 
     def give_back(self, node: NodeIndex, need: int) -> None:
         """Give back what somebody on a node took."""
         of_node = need & self._mask_of_node
-        self.of_nodes[node].free += of_node
+        self._of_nodes[node].free += of_node
         if of_node != need:
-            self.common.free += need - of_node
+            self._common.free += need - of_node
 
 
 def bits_of(totals: Iterable[int]) -> int:

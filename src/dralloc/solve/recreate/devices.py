@@ -757,10 +757,8 @@ class NodeDevices:
     ) -> tuple[list[tuple[PackedRow, int]], list[tuple[PackedRow, int]]]:
         """Return what a device takes for an alternative, and what its first user takes beside that."""
         base, device = self._base, self._problem.devices[number]
-        cell = (
-            self._cells.common
-            if device.slot in self._common.slots
-            else self._cells.of_nodes[node]
+        cell = self._cells.cell(
+            node, is_common=device.slot in self._common.slots
         )
         charge = (
             self._problem.eligibility.charge(alternative.index, number)
@@ -791,10 +789,8 @@ class NodeDevices:
         return amounts, []
 
     def _counter_row(self, node: NodeIndex, counter: CounterIndex) -> PackedRow:
-        cell = (
-            self._cells.common
-            if counter in self._common.counters
-            else self._cells.of_nodes[node]
+        cell = self._cells.cell(
+            node, is_common=counter in self._common.counters
         )
         return cell.row(("counter", counter), max(0, self._base.free[counter]))
 
