@@ -19,12 +19,7 @@ from common_pools import common_pools
 from dralloc.check.problem import violations
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Backend, Options
-from dralloc.problem import (
-    DemandIndex,
-    NodeIndex,
-    Problem,
-    indices,
-)
+from dralloc.problem import DemandIndex, NodeIndex, Problem, indices
 from dralloc.problem.solution import (
     APPRAISAL_UNIT,
     Appraisal,

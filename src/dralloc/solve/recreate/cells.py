@@ -14,7 +14,7 @@ from typing import NamedTuple
 from dralloc.problem import NodeIndex
 from dralloc.problem.indices import summed
 
-__all__ = ["Cell", "NodeCells", "PackedRow", "bits_in", "bits_of", "packed"]
+__all__ = ["Cell", "NodeCells", "PackedRow", "bits_of", "mask_of", "packed"]
 
 
 class PackedRow(NamedTuple):
@@ -130,11 +130,11 @@ def bits_of(totals: Iterable[int]) -> int:
 
 
 def _width(total: int) -> int:
-    """One bit more than the total has, so that two needs up to the total add up without a carry."""
+    """Return the bits of an amount: one more than the total has, so that two needs up to it add up without a carry."""
     return total.bit_length() + 1
 
 
-def bits_in(rows: Iterable[PackedRow]) -> int:
+def mask_of(rows: Iterable[PackedRow]) -> int:
     """Return a mask of the bits where rows stand."""
     mask = 0
     for row in rows:

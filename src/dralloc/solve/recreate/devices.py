@@ -46,8 +46,8 @@ from dralloc.solve.first_fit.plain import Found
 from dralloc.solve.recreate.cells import (
     NodeCells,
     PackedRow,
-    bits_in,
     bits_of,
+    mask_of,
     packed,
 )
 
@@ -357,27 +357,28 @@ class NodeDevices:
         They do not where a pool is being updated or overdrawn, where groups exclude each other, and where devices take
         something of nodes. Nor do they on nodes that have something in common with such a node.
         """
-        problem = self._problem
+        nodes = self._problem.all_nodes
         if self._search.charges_nodes:
-            return [False] * len(problem.nodes)
-        several = problem.several_versions
-        additive = {
-            node
-            for node in problem.all_nodes
-            if not any(
-                not device.is_additive
-                or device.slot in several
-                or self._base.is_overdrawn(device.group)
-                for device in map(
-                    problem.devices.__getitem__, problem.nodes[node].devices()
-                )
-            )
-        }
-        is_additive = [False] * len(problem.nodes)
+            return [False] * len(nodes)
+        additive = {node for node in nodes if self._is_additive_alone(node)}
+        is_additive = [False] * len(nodes)
         for tied in self._common.tied_nodes:
             for node in tied:
                 is_additive[node] = additive.issuperset(tied)
         return is_additive
+
+    def _is_additive_alone(self, node: NodeIndex) -> bool:
+        """Return whether amounts tell what fits, as far as the devices of a node are concerned."""
+        problem = self._problem
+        devices = [
+            problem.devices[index] for index in problem.nodes[node].devices()
+        ]
+        return all(
+            device.is_additive
+            and device.slot not in problem.several_versions
+            and not self._base.is_overdrawn(device.group)
+            for device in devices
+        )
 
     def _bits_of_nodes(self) -> int | None:
         """Return how many bits are enough for the rows of any node; None if nodes have nothing in common."""
@@ -732,7 +733,7 @@ class NodeDevices:
             number,
             need,
             once,
-            bits_in((*taken, *rows)),
+            mask_of((*taken, *rows)),
             device.slot,
             tuple(dict.fromkeys([row for row in rows if row.total])),
             sum([self._users[counter] for counter, _ in device.consumes]),
@@ -852,21 +853,18 @@ class _CommonSupply:
             if pool.devices
         )
         self.pools = {pool for pool, nodes in users.items() if len(nodes) > 1}
-        offered = Tally(
-            problem.devices[device].slot
+        offers = [
+            problem.devices[device]
             for node in problem.nodes
             for pool in node.pools
             if pool.id in self.pools
             for device in pool.devices
-        )
-        self.slots = {slot for slot, times in offered.items() if times > 1}
-        groups = {
-            problem.devices[device].group
-            for node in problem.nodes
-            for pool in node.pools
-            if pool.id in self.pools
-            for device in pool.devices
+        ]
+        nodes_of_slot = Tally(device.slot for device in offers)
+        self.slots = {
+            slot for slot, nodes in nodes_of_slot.items() if nodes > 1
         }
+        groups = {device.group for device in offers}
         self.counters = {
             counter
             for group in groups

@@ -321,8 +321,9 @@ class _Rounds:
         self._options = options
         self._random = np.random.default_rng(options.seed)
         self._whole = Parcel(problem, Backend(options.backend))
-        self._common = _common_supplies(problem)
-        self._groups = _groups(problem, movable)
+        wide_pools = _wide_pools(problem)
+        self._common = _common_supplies(problem, wide_pools)
+        self._groups = _groups(problem, movable, wide_pools)
         self._effort = _EVERYWHERE
 
     def improve(
@@ -502,7 +503,9 @@ class _Rounds:
             if standing or part is None:
                 continue
             supplies = self._common_supplies_of(placements)
-            if all(owners.setdefault(key, part) == part for key in supplies):
+            if all(
+                owners.setdefault(supply, part) == part for supply in supplies
+            ):
                 members[part] += unit.members
         return members
 
@@ -567,17 +570,18 @@ def _wide_pools(problem: Problem) -> set[PoolID]:
     return wide
 
 
-def _common_supplies(problem: Problem) -> dict[SlotIndex, Hashable]:
+def _common_supplies(
+    problem: Problem, wide_pools: Collection[PoolID]
+) -> dict[SlotIndex, Hashable]:
     """Return by device of a wide pool the supply to which it belongs.
 
     Devices that could draw on the same counters are one supply.
     """
-    wide = _wide_pools(problem)
     devices = {
         device
         for node in problem.nodes
         for pool in node.pools
-        if pool.id in wide
+        if pool.id in wide_pools
         for device in pool.devices
     }
     supplies: dict[SlotIndex, Hashable] = {}
@@ -591,7 +595,9 @@ def _common_supplies(problem: Problem) -> dict[SlotIndex, Hashable]:
 
 
 def _groups(
-    problem: Problem, units: Collection[MovableUnit]
+    problem: Problem,
+    units: Collection[MovableUnit],
+    wide_pools: Collection[PoolID],
 ) -> list[list[NodeIndex]]:
     """Return the nodes in groups that have no pool in common, nor a small domain that a gang has to be in.
 
@@ -601,7 +607,6 @@ def _groups(
     nodes in each part between which demands can be exchanged. Most nodes of many clusters have no devices.
     """
     views = Tally(pool.id for node in problem.nodes for pool in node.pools)
-    wide = _wide_pools(problem)
     topologies = {
         id(unit.rule.domains): unit.rule.domains for unit in units if unit.rule
     }
@@ -610,7 +615,7 @@ def _groups(
         common = [
             ("pool", pool.id)
             for pool in node.pools
-            if views[pool.id] > 1 and pool.devices and pool.id not in wide
+            if views[pool.id] > 1 and pool.devices and pool.id not in wide_pools
         ]
         forest.union(("node", number), *common)
     for topology, domains in topologies.items():
