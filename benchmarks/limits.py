@@ -21,7 +21,7 @@ from dralloc.problem import Problem
 from dralloc.problem.solution import Solution
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve, within_caps
-from dralloc.solve.recreate.search import Starts
+from dralloc.solve.recreate.starts import Starts
 
 __all__ = ["LIMITED", "Limited", "measure_limits", "sizes"]
 

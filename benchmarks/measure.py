@@ -27,7 +27,7 @@ from dralloc.problem import Problem, indices
 from dralloc.problem.solution import Solution
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve, within_caps
-from dralloc.solve.recreate.search import Starts
+from dralloc.solve.recreate.starts import Starts
 from dralloc.solve.work import phase
 
 __all__ = ["FirstFit", "Measurement", "Optimal", "measure", "middle"]

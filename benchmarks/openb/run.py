@@ -18,7 +18,7 @@ from dralloc.problem import DemandIndex, DeviceIndex, Problem, numbered
 from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.solve.optimum import Options, Progress, solve
 from dralloc.solve.policies import place
-from dralloc.solve.recreate.search import Starts
+from dralloc.solve.recreate.starts import Starts
 from dralloc.solve.scheduler import Release, schedule
 
 __all__ = ["OPTIMAL", "POLICIES", "Outcome", "Scene", "published_outcomes"]

@@ -45,7 +45,7 @@ from dralloc.solve.first_fit import completed, first_fit
 from dralloc.solve.optimum import Earlier, Progress, solve, within_caps
 from dralloc.solve.optimum.component import export
 from dralloc.solve.policies import Policy, place, policy_name, way_of
-from dralloc.solve.recreate.search import Starts
+from dralloc.solve.recreate.starts import Starts
 from dralloc.solve.scheduler import Profile, Release, read_profiles, schedule
 from dralloc.solve.work import phase
 

@@ -121,15 +121,26 @@ class PartInUse:
 
     @classmethod
     def of(
-        cls, source: Problem, nodes: Iterable[NodeIndex], ledger: Ledger
+        cls,
+        source: Problem,
+        nodes: Iterable[NodeIndex],
+        ledger: Ledger,
+        withheld: Set[SlotIndex] = frozenset(),
     ) -> PartInUse:
-        """Note what is in use of these nodes, and of all that comes with them."""
+        """Note what is in use of these nodes, and of all that comes with them.
+
+        Parameters
+        ----------
+        withheld
+            Devices that nobody in the part may have anything of, or anything more: they count as held.
+        """
         devices = _devices_of(source, nodes)
         counters = _counters_of(source, devices)
         slots = {source.devices[device].slot for device in devices}
+        usage = ledger.usage_of(slots)
         return cls(
             {counter: ledger.free[counter] for counter in counters},
-            ledger.usage_of(slots),
+            replace(usage, held=usage.held | (slots & withheld)),
         )
 
     def usage_of(self, _slots: Set[SlotIndex], /) -> Usage:

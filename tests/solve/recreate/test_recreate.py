@@ -32,12 +32,9 @@ from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.objective import within_caps
 from dralloc.solve.recreate.answer import WorkingAnswer, movable_units
 from dralloc.solve.recreate.change import ChangeSearch
-from dralloc.solve.recreate.search import (
-    Starts,
-    _PartTask,
-    recreated,
-    starts,
-)
+from dralloc.solve.recreate.orders import placed_in_orders
+from dralloc.solve.recreate.search import _PartTask, recreated
+from dralloc.solve.recreate.starts import Starts
 from examples import examples
 from pod_strategies import bound_pods
 from scheduling_wire import node, pod
@@ -228,7 +225,7 @@ def test_nodes_without_devices_are_in_no_part(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Most nodes of many clusters have none; parts are as large as if they were not there."""
-    monkeypatch.setattr("dralloc.solve.recreate.search._FEW_NODES", 3)
+    monkeypatch.setattr("dralloc.solve.recreate.parts._FEW_NODES", 3)
     parts: list[Sequence[str]] = []
 
     def run(task: _PartTask, *_: object) -> Sequence[Placement]:
@@ -255,7 +252,7 @@ def test_what_all_nodes_can_use_is_dealt_out_to_parts(
     start = first_fit(problem).placements
     options = Options(seed=seed, steps=6)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dralloc.solve.recreate.search._FEW_NODES", 1)
+        patch.setattr("dralloc.solve.recreate.parts._FEW_NODES", 1)
         for answer in recreated(problem, start, options, lambda: 60.0):
             assert violations(problem, Solution(answer)) == []
             assert len(answer) >= len(start)
@@ -265,7 +262,7 @@ def test_a_pool_of_all_nodes_ties_none_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each part has some of it, and nobody has to leave what it has."""
-    monkeypatch.setattr("dralloc.solve.recreate.search._FEW_NODES", 2)
+    monkeypatch.setattr("dralloc.solve.recreate.parts._FEW_NODES", 2)
     excerpts: list[Problem] = []
 
     def run(task: _PartTask, *_: object) -> Sequence[Placement]:
@@ -327,7 +324,7 @@ def test_without_a_limit_all_orders_are_tried(
     problem = mixed_sizes()
     in_two_orders = [first_fit(problem).placements, ()]
     monkeypatch.setattr(
-        "dralloc.solve.recreate.search.starts",
+        "dralloc.solve.recreate.starts.placed_in_orders",
         lambda *_: iter(in_two_orders),
     )
     answers = Starts(problem, Options(steps=0))((), None, lambda: inf)
@@ -357,9 +354,9 @@ def test_one_of_a_high_priority_counts_no_more_than_a_hundred_below(
         began.append(placements)
         return iter(())
 
-    search = "dralloc.solve.recreate.search"
-    monkeypatch.setattr(f"{search}.starts", lambda *_: iter(answers))
-    monkeypatch.setattr(f"{search}.recreated", noted)
+    module = "dralloc.solve.recreate.starts"
+    monkeypatch.setattr(f"{module}.placed_in_orders", lambda *_: iter(answers))
+    monkeypatch.setattr(f"{module}.recreated", noted)
     list(Starts(problem, Options())((), None, lambda: inf))
     assert began == [answers[starts_from]]
 
@@ -434,8 +431,8 @@ def test_an_order_ends_where_it_is_when_the_time_is_over(
     problem: Problem, ticks: int
 ) -> None:
     clock = iter([1.0] * ticks)
-    answer, *_ = starts(problem, seconds=lambda: next(clock, 0.0))
-    unlimited, *_ = starts(problem)
+    answer, *_ = placed_in_orders(problem, seconds=lambda: next(clock, 0.0))
+    unlimited, *_ = placed_in_orders(problem)
     assert set(answer) <= set(unlimited)
     # It is asked for the time before each gang, and before each demand without one.
     placed = [placement.demand for placement in answer]
@@ -523,7 +520,7 @@ def test_where_prices_are_known_who_pays_less_comes_first() -> None:
     sizes = {
         demand: 1 if demand >= 6 else 2 for demand in indices(problem.demands)
     }
-    answer, *_ = starts(problem, Appraisal(sizes, sizes, [0] * 6))
+    answer, *_ = placed_in_orders(problem, Appraisal(sizes, sizes, [0] * 6))
     small = [placement for placement in answer if placement.demand >= 6]
     assert len(small) == 6
 
@@ -544,7 +541,7 @@ def test_higher_priorities_come_as_first_fit_places_them(
     problem = replace(problem, demands=ranked)
     last = min(priorities, default=0)
     appraisal = data.draw(st.none() | appraisals(problem))
-    answer, *_ = starts(problem, appraisal)
+    answer, *_ = placed_in_orders(problem, appraisal)
 
     def above(placements: Sequence[Placement]) -> list[Placement]:
         return [

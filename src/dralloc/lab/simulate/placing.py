@@ -45,7 +45,7 @@ from dralloc.solve.first_fit.batch import QuickRun
 from dralloc.solve.first_fit.plain import PlainRun
 from dralloc.solve.first_fit.search import SearchLedger
 from dralloc.solve.optimum import Earlier, solve
-from dralloc.solve.recreate.search import Starts
+from dralloc.solve.recreate.starts import Starts
 from dralloc.solve.scheduler import Planned, Profile, Release, SchedulingRun
 
 __all__ = [

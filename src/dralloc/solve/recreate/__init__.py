@@ -6,8 +6,9 @@ no special shape of hardware, and serves any mixture. What it cannot do is left 
 answers: move gangs and others that depend on each other, and prove anything.
 
 `cells` packs what nodes have left into integers; `rooms` knows CPU and memory, `devices` which devices a demand gets;
-`answer` is an answer that pods leave and enter, `change` a search through small changes, `search` many of them side by
-side, each on a part of the nodes, after all that is cheap to have before a model is built.
+`answer` is an answer that pods leave and enter, `change` a search through small changes. `parts` deals a problem out to
+parts, and `search` searches all of them side by side, round after round. `orders` has answers to begin with, and
+`starts` is all of this together: what is cheap to have before a model is built.
 """
 
 __all__: list[str] = []

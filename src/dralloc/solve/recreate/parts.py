@@ -1,0 +1,272 @@
+"""Parts of a problem that are searched side by side: nodes, common devices and demands, dealt out anew in each round.
+
+Each node is in one part, with the nodes that it has a pool in common with. Pools that many nodes can use would make one
+part of them all; their devices are dealt out instead, as nodes are. Of demands, each is in the part where it stands,
+or, if it waits, in one that is drawn. Who would have to be in two parts is in none, and stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import (
+    Collection,
+    Hashable,
+    Iterable,
+    Mapping,
+    Sequence,
+    Set,
+)
+from typing import Final, NamedTuple
+
+import numpy as np
+from networkx.utils import UnionFind
+
+from dralloc.objects.names import PoolID
+from dralloc.problem import (
+    NodeIndex,
+    Problem,
+    SlotIndex,
+    indices,
+    numbered,
+)
+from dralloc.problem.indices import DemandIndex, grouped
+from dralloc.problem.solution import Placement
+from dralloc.solve.recreate.answer import MovableUnit, serving_nodes
+
+__all__ = ["PartDealer", "SearchPart"]
+
+_FEW_NODES: Final = 50
+"""Fewer nodes than this are never parted for the sake of those who work side by side."""
+
+_MANY_NODES: Final = 125
+"""A part has about so many nodes at most."""
+
+_SIDE_BY_SIDE: Final = 8
+"""Into so many parts at most nodes are parted for the sake of those who work side by side."""
+
+
+class SearchPart(NamedTuple):
+    """What one search has to itself.
+
+    Parameters
+    ----------
+    members
+        The demands that may move: those that stand there, and some that wait.
+    kept_away
+        Devices that its nodes can use and that came to other parts.
+    """
+
+    nodes: Sequence[NodeIndex]
+    members: Sequence[DemandIndex]
+    kept_away: Set[SlotIndex]
+
+
+class PartDealer:
+    """Deals a problem out to parts, in another way each time.
+
+    Parameters
+    ----------
+    movable
+        The demands that may move, in units that move together.
+    random
+        Decides who comes to which part.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        movable: Sequence[MovableUnit],
+        random: np.random.Generator,
+    ) -> None:
+        self._problem = problem
+        self._movable = movable
+        self._random = random
+        wide_pools = _wide_pools(problem)
+        self._common = _common_supplies(problem, wide_pools)
+        self._groups = _groups(problem, movable, wide_pools)
+
+    def deal_nodes(
+        self, chosen: Collection[NodeIndex] | None = None
+    ) -> list[list[NodeIndex]]:
+        """Deal the nodes out to parts that have about as many each.
+
+        Parameters
+        ----------
+        chosen
+            Only these, and those that have to do with them, in as few parts as may be; None for all.
+        """
+        groups, side_by_side = self._groups, _SIDE_BY_SIDE
+        if chosen is not None:
+            groups = [
+                group for group in groups if not set(chosen).isdisjoint(group)
+            ]
+            side_by_side = 1
+        nodes = sum(map(len, groups))
+        part_count = max(
+            min(nodes // _FEW_NODES, side_by_side), nodes // _MANY_NODES, 1
+        )
+        parts: list[list[NodeIndex]] = [[] for _ in range(part_count)]
+        for turn, number in enumerate(
+            self._random.permutation(len(groups)).tolist()
+        ):
+            parts[turn % part_count] += groups[number]
+        return [sorted(part) for part in parts if part]
+
+    def deal_demands(
+        self,
+        homes: Mapping[DemandIndex, Placement],
+        nodes_of_parts: Sequence[Sequence[NodeIndex]],
+    ) -> list[SearchPart]:
+        """Deal demands and common devices out to parts that have their nodes already.
+
+        Parameters
+        ----------
+        homes
+            By demand, where it is now.
+        """
+        owners: dict[Hashable, int] = {}
+        members = self._members(homes, nodes_of_parts, owners)
+        for supply in dict.fromkeys(self._common.values()):
+            if supply not in owners:
+                drawn = self._random.integers(len(nodes_of_parts))
+                owners[supply] = int(drawn)
+        parts = []
+        for part, nodes in enumerate(nodes_of_parts):
+            kept_away = {
+                slot
+                for slot, supply in self._common.items()
+                if owners[supply] != part
+            }
+            parts.append(SearchPart(nodes, members[part], kept_away))
+        return parts
+
+    def _members(
+        self,
+        homes: Mapping[DemandIndex, Placement],
+        parts: Sequence[Sequence[NodeIndex]],
+        owners: dict[Hashable, int],
+    ) -> list[list[DemandIndex]]:
+        """Return by part who stands there, and some of those who wait: each of them is in one part.
+
+        Gangs that stand on nodes of several parts are in none: they stay where they are. So does whoever has something
+        of a common supply that came to another part.
+
+        Parameters
+        ----------
+        owners
+            By common supply, the part that it comes to, which is noted here: that of the first who has any of it.
+        """
+        part_of = {
+            node: part for part, nodes in enumerate(parts) for node in nodes
+        }
+        draws = self._random.integers(
+            len(parts), size=len(self._movable)
+        ).tolist()
+        members: list[list[DemandIndex]] = [[] for _ in parts]
+        for unit, draw in zip(self._movable, draws, strict=True):
+            placements = [
+                homes[member] for member in unit.members if member in homes
+            ]
+            standing = {part_of.get(placement.node) for placement in placements}
+            part = standing.pop() if standing else draw
+            if standing or part is None:
+                continue
+            supplies = self._common_supplies_of(placements)
+            if all(
+                owners.setdefault(supply, part) == part for supply in supplies
+            ):
+                members[part] += unit.members
+        return members
+
+    def _common_supplies_of(
+        self, placements: Iterable[Placement]
+    ) -> list[Hashable]:
+        """Return of which common supplies some demands have something."""
+        if not self._common:
+            return []
+        slots = [
+            self._problem.devices[grant.device].slot
+            for placement in placements
+            for claim_grants in placement.grants
+            for grant in claim_grants
+        ]
+        return [self._common[slot] for slot in slots if slot in self._common]
+
+
+def _wide_pools(problem: Problem) -> set[PoolID]:
+    """Return the pools that many nodes can use.
+
+    Those of which several generations are published are none: what is in use of one generation counts in the others.
+    """
+    nodes_of = Tally(
+        pool.id for node in problem.nodes for pool in node.pools if pool.devices
+    )
+    wide = {pool for pool, nodes in nodes_of.items() if nodes >= _FEW_NODES}
+    if problem.several_versions:
+        wide -= {
+            PoolID(*problem.devices[version].id[:2])
+            for slot in problem.several_versions
+            for version in problem.versions[slot]
+        }
+    return wide
+
+
+def _common_supplies(
+    problem: Problem, wide_pools: Collection[PoolID]
+) -> dict[SlotIndex, Hashable]:
+    """Return by device of a wide pool the supply to which it belongs.
+
+    Devices that could draw on the same counters are one supply.
+    """
+    devices = {
+        device
+        for node in problem.nodes
+        for pool in node.pools
+        if pool.id in wide_pools
+        for device in pool.devices
+    }
+    supplies: dict[SlotIndex, Hashable] = {}
+    for index in sorted(devices):
+        device = problem.devices[index]
+        has_counters = device.group in problem.counters_of
+        supplies[device.slot] = (
+            ("group", device.group) if has_counters else ("slot", device.slot)
+        )
+    return supplies
+
+
+def _groups(
+    problem: Problem,
+    units: Collection[MovableUnit],
+    wide_pools: Collection[PoolID],
+) -> list[list[NodeIndex]]:
+    """Return the nodes in groups that have no pool in common, nor a small domain that a gang has to be in.
+
+    Pools that many nodes can use tie no nodes together: their devices are dealt out as nodes are.
+
+    Groups of which no node could serve any of the units are left out: dealt out with the others they would leave fewer
+    nodes in each part between which demands can be exchanged. Most nodes of many clusters have no devices.
+    """
+    views = Tally(pool.id for node in problem.nodes for pool in node.pools)
+    topologies = {
+        id(unit.rule.domains): unit.rule.domains for unit in units if unit.rule
+    }
+    forest: UnionFind[Hashable] = UnionFind()
+    for number, node in numbered(problem.nodes):
+        common = [
+            ("pool", pool.id)
+            for pool in node.pools
+            if views[pool.id] > 1 and pool.devices and pool.id not in wide_pools
+        ]
+        forest.union(("node", number), *common)
+    for topology, domains in topologies.items():
+        sizes = Tally(domains.values())
+        for number, node in numbered(problem.nodes):
+            domain = domains.get(node.name)
+            if domain is not None and sizes[domain] < _FEW_NODES:
+                forest.union(("node", number), ("domain", topology, domain))
+    groups = grouped(
+        (forest["node", number], number) for number in indices(problem.nodes)
+    )
+    serving = serving_nodes(problem, units)
+    return [nodes for nodes in groups.values() if not serving.isdisjoint(nodes)]

@@ -1,0 +1,114 @@
+"""Answers for the optimum to start from: first fit in other orders, then the best of these changed again and again.
+
+`Starts` is all that is cheap to have before a model is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Final
+
+from dralloc.objects.choices import Options
+from dralloc.problem import NodeIndex, Problem
+from dralloc.problem.solution import Appraisal, Placement
+from dralloc.solve.recreate.orders import placed_in_orders
+from dralloc.solve.recreate.search import recreated
+
+__all__ = ["Starts"]
+
+_ORDERS: Final = 0.05
+"""The part of the time in which other orders are tried; one that is begun then is tried to its end."""
+
+_MOST_FOR_ONE: Final = 100
+"""Nobody stands in the way of more than so many."""
+
+_LEAST_VALUE: Final = 2**20
+"""What a demand of the smallest weight counts, so that parts of it can be told."""
+
+
+class Starts:
+    """Makes answers to start from; see the module.
+
+    Parameters
+    ----------
+    problem
+        What is to be placed. Answers keep all of its rules but budgets.
+    options
+        As `recreated` takes them.
+    around
+        Where an answer was changed that was good before: nodes to search first. Then other orders are no use.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        options: Options,
+        around: Collection[NodeIndex] = (),
+    ) -> None:
+        self._problem = problem
+        self._options = options
+        self._around = around
+
+    def __call__(
+        self,
+        present: Sequence[Placement],
+        appraisal: Appraisal | None,
+        seconds: Callable[[], float],
+        jobs: int = 1,
+    ) -> Iterator[Sequence[Placement]]:
+        """Give out answers, the later ones better and better.
+
+        Parameters
+        ----------
+        present
+            An answer that is known.
+        appraisal
+            What demands and nodes are worth; None if that is not known.
+        seconds
+            Tells how many seconds are left.
+        jobs
+            How many searches of small changes are done at a time.
+        """
+        best = present
+        later = (1 - _ORDERS) * seconds()
+        orders = placed_in_orders(self._problem, appraisal, seconds)
+        for placements in () if self._around else orders:
+            yield placements
+            best = max(best, placements, key=self._promise)
+            if seconds() < later:
+                break
+        yield from recreated(
+            self._problem,
+            best,
+            replace(self._options, jobs=jobs),
+            seconds,
+            appraisal,
+            self._around,
+        )
+
+    def _promise(self, placements: Sequence[Placement]) -> int:
+        """Return how good an answer is to start from."""
+        demands = self._problem.demands
+        return sum(
+            self._values[demands[placement.demand].weight]
+            for placement in placements
+        )
+
+    @cached_property
+    def _values(self) -> Mapping[int, int]:
+        """By weight, what such a demand counts beside others in an answer to start from.
+
+        As its weight says, but for no more than `_MOST_FOR_ONE` of the next smaller weight. Small changes soon make
+        room for the few that are worth more than all below them; hundreds that are missing below take them long.
+        """
+        weights = {demand.weight for demand in self._problem.demands}
+        values = {0: 0}
+        before, value = 0, _LEAST_VALUE
+        for weight in sorted(weights - {0}):
+            if before:
+                value = value * min(weight, _MOST_FOR_ONE * before) // before
+            values[weight] = value
+            before = weight
+        return values
