@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
-from dralloc.problem import Constraint, ConstraintKind, DeviceIndex, Problem
+from dralloc.objects.names import PoolID
+from dralloc.problem import (
+    Constraint,
+    ConstraintKind,
+    DeviceIndex,
+    PoolAccess,
+    PoolState,
+    Problem,
+)
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 
-__all__ = ["common_pools"]
+__all__ = ["common_pools", "seen"]
+
+
+def seen(problem: Problem, views: Sequence[Collection[DeviceIndex]]) -> Problem:
+    """Return the problem with one pool alone, of which each node can use these devices."""
+    nodes = []
+    for node, devices in zip(problem.nodes, views, strict=True):
+        pool = PoolAccess(
+            PoolID("driver", "common"), PoolState.USABLE, tuple(devices)
+        )
+        nodes.append(replace(node, pools=(pool,)))
+    return replace(problem, nodes=tuple(nodes))
 
 
 @st.composite

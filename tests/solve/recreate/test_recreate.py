@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import wire
 from any_problem import weighted
-from common_pools import common_pools
+from common_pools import common_pools, seen
 from dralloc.check.problem import violations
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Backend, Options
@@ -282,6 +282,34 @@ def test_a_pool_of_all_nodes_ties_none_together(
     shares = [20 - len(excerpt.usage.held) for excerpt in excerpts]
     assert sum(shares) == 20
     assert all(shares)
+
+
+def test_nodes_with_a_few_devices_in_common_are_in_one_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Here in pairs, three of which come to two parts."""
+    monkeypatch.setattr("dralloc.solve.recreate.parts._FEW_NODES", 3)
+    parts: list[set[str]] = []
+
+    def run(task: _PartTask, *_: object) -> Sequence[Placement]:
+        nodes = task.part.excerpt().problem.nodes
+        parts.append({node.name for node in nodes})
+        return task.present
+
+    monkeypatch.setattr(_PartTask, "run", run)
+    builder = ProblemBuilder(nodes=6)
+    devices = [builder.device(None) for _ in range(3)]
+    builder.pod(builder.claim(AlternativeSpec()))
+    views = [[devices[number // 2]] for number in range(6)]
+    problem = seen(builder.problem(), views)
+    list(recreated(problem, (), Options(), lambda: 60.0))
+    pairs = [{f"node-{2 * n}", f"node-{2 * n + 1}"} for n in range(3)]
+    assert sorted(map(len, parts)) == [2, 4]
+    assert all(
+        pair <= part or pair.isdisjoint(part)
+        for pair in pairs
+        for part in parts
+    )
 
 
 def test_where_no_node_can_serve_anybody_nothing_is_searched() -> None:

@@ -17,7 +17,6 @@ from typing import Final, NamedTuple
 from networkx.utils import UnionFind
 
 from dralloc.objects.errors import AllocationError
-from dralloc.objects.names import PoolID
 from dralloc.problem import (
     Charge,
     Claim,
@@ -29,8 +28,10 @@ from dralloc.problem import (
     NodeIndex,
     Problem,
     Scalar,
+    SlotIndex,
     numbered,
 )
+from dralloc.problem.common import common_devices
 from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.requests import Alternative
@@ -806,8 +807,7 @@ class NodeDevices:
 
     def _new_way(self, wish: DeviceWish, node: NodeIndex, grants: Found) -> Way:
         is_in_common = self._search.charges_nodes or any(
-            PoolID(*self._problem.devices[grant.device].id[:2])
-            in self._common.pools
+            self._problem.devices[grant.device].slot in self._common.slots
             for claim_grants in grants
             for grant in claim_grants
         )
@@ -835,47 +835,36 @@ class _CommonSupply:
 
     Attributes
     ----------
-    pools
-        Pools that several nodes are offered devices of.
     slots
-        Devices that several nodes are offered.
+        Devices that several nodes can use, or that draw on the same counters as such devices.
     counters
-        Those of the common pools: whoever uses a device on one node may draw on the counters of another one's.
+        Those of the groups of these devices: whoever uses a device on one node may draw on the counters of another
+        one's.
     tied_nodes
-        The nodes, in groups that have no pool in common.
+        The nodes, in groups that have nothing in common.
     """
 
     def __init__(self, problem: Problem) -> None:
-        users = grouped(
-            (pool.id, node)
-            for node in problem.all_nodes
-            for pool in problem.nodes[node].pools
-            if pool.devices
+        common = common_devices(problem)
+        self.slots = frozenset[SlotIndex]().union(
+            *(shared.slots for shared in common)
         )
-        self.pools = {pool for pool, nodes in users.items() if len(nodes) > 1}
-        offers = [
-            problem.devices[device]
-            for node in problem.nodes
-            for pool in node.pools
-            if pool.id in self.pools
-            for device in pool.devices
-        ]
-        nodes_of_slot = Tally(device.slot for device in offers)
-        self.slots = {
-            slot for slot, nodes in nodes_of_slot.items() if nodes > 1
+        groups = {
+            problem.devices[device].group
+            for shared in common
+            for device in shared.devices
         }
-        groups = {device.group for device in offers}
         self.counters = {
             counter
             for group in groups
             for counter in problem.counters_of.get(group, ())
         }
         forest: UnionFind[NodeIndex] = UnionFind(problem.all_nodes)
-        for pool in self.pools:
-            forest.union(*users[pool])
+        for shared in common:
+            forest.union(*shared.nodes)
         self.tied_nodes: list[set[NodeIndex]] = list(forest.to_sets())
 
     @property
     def is_empty(self) -> bool:
         """Whether no node has anything in common with others."""
-        return not self.pools
+        return not self.slots

@@ -1,7 +1,7 @@
 """Parts of a problem that are searched side by side: nodes, common devices and demands, dealt out anew in each round.
 
-Each node is in one part, with the nodes that it has a pool in common with. Pools that many nodes can use would make one
-part of them all; their devices are dealt out instead, as nodes are. Of demands, each is in the part where it stands,
+Each node is in one part, with the nodes that it has devices in common with. Devices that many nodes can use would make
+one part of them all; they are dealt out instead, as nodes are. Of demands, each is in the part where it stands,
 or, if it waits, in one that is drawn. Who would have to be in two parts is in none, and stays where it is.
 """
 
@@ -21,7 +21,6 @@ from typing import Final, NamedTuple
 import numpy as np
 from networkx.utils import UnionFind
 
-from dralloc.objects.names import PoolID
 from dralloc.problem import (
     NodeIndex,
     Problem,
@@ -29,6 +28,7 @@ from dralloc.problem import (
     indices,
     numbered,
 )
+from dralloc.problem.common import CommonDevices, common_devices
 from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.solution import Placement
 from dralloc.solve.recreate.answer import MovableUnit, serving_nodes
@@ -81,9 +81,18 @@ class PartDealer:
         self._problem = problem
         self._movable = movable
         self._random = random
-        wide_pools = _wide_pools(problem)
-        self._common = _common_supplies(problem, wide_pools)
-        self._groups = _groups(problem, movable, wide_pools)
+        common = common_devices(problem)
+        wide = [shared for shared in common if len(shared.nodes) >= _FEW_NODES]
+        narrow = [shared for shared in common if len(shared.nodes) < _FEW_NODES]
+        self._supplies = [
+            supply for shared in wide for supply in shared.supplies
+        ]
+        self._supply_of = {
+            slot: number
+            for number, supply in enumerate(self._supplies)
+            for slot in supply
+        }
+        self._groups = _groups(problem, movable, narrow)
 
     def deal_nodes(
         self, chosen: Collection[NodeIndex] | None = None
@@ -124,9 +133,9 @@ class PartDealer:
         homes
             By demand, where it is now.
         """
-        owners: dict[Hashable, int] = {}
+        owners: dict[int, int] = {}
         members = self._members(homes, nodes_of_parts, owners)
-        for supply in dict.fromkeys(self._common.values()):
+        for supply in range(len(self._supplies)):
             if supply not in owners:
                 drawn = self._random.integers(len(nodes_of_parts))
                 owners[supply] = int(drawn)
@@ -134,7 +143,7 @@ class PartDealer:
         for part, nodes in enumerate(nodes_of_parts):
             kept_away = {
                 slot
-                for slot, supply in self._common.items()
+                for slot, supply in self._supply_of.items()
                 if owners[supply] != part
             }
             parts.append(SearchPart(nodes, members[part], kept_away))
@@ -144,7 +153,7 @@ class PartDealer:
         self,
         homes: Mapping[DemandIndex, Placement],
         parts: Sequence[Sequence[NodeIndex]],
-        owners: dict[Hashable, int],
+        owners: dict[int, int],
     ) -> list[list[DemandIndex]]:
         """Return by part who stands there, and some of those who wait: each of them is in one part.
 
@@ -178,11 +187,9 @@ class PartDealer:
                 members[part] += unit.members
         return members
 
-    def _common_supplies_of(
-        self, placements: Iterable[Placement]
-    ) -> list[Hashable]:
+    def _common_supplies_of(self, placements: Iterable[Placement]) -> list[int]:
         """Return of which common supplies some demands have something."""
-        if not self._common:
+        if not self._supplies:
             return []
         slots = [
             self._problem.devices[grant.device].slot
@@ -190,75 +197,29 @@ class PartDealer:
             for claim_grants in placement.grants
             for grant in claim_grants
         ]
-        return [self._common[slot] for slot in slots if slot in self._common]
-
-
-def _wide_pools(problem: Problem) -> set[PoolID]:
-    """Return the pools that many nodes can use.
-
-    Those of which several generations are published are none: what is in use of one generation counts in the others.
-    """
-    nodes_of = Tally(
-        pool.id for node in problem.nodes for pool in node.pools if pool.devices
-    )
-    wide = {pool for pool, nodes in nodes_of.items() if nodes >= _FEW_NODES}
-    if problem.several_versions:
-        wide -= {
-            PoolID(*problem.devices[version].id[:2])
-            for slot in problem.several_versions
-            for version in problem.versions[slot]
-        }
-    return wide
-
-
-def _common_supplies(
-    problem: Problem, wide_pools: Collection[PoolID]
-) -> dict[SlotIndex, Hashable]:
-    """Return by device of a wide pool the supply to which it belongs.
-
-    Devices that could draw on the same counters are one supply.
-    """
-    devices = {
-        device
-        for node in problem.nodes
-        for pool in node.pools
-        if pool.id in wide_pools
-        for device in pool.devices
-    }
-    supplies: dict[SlotIndex, Hashable] = {}
-    for index in sorted(devices):
-        device = problem.devices[index]
-        has_counters = device.group in problem.counters_of
-        supplies[device.slot] = (
-            ("group", device.group) if has_counters else ("slot", device.slot)
-        )
-    return supplies
+        return [
+            self._supply_of[slot] for slot in slots if slot in self._supply_of
+        ]
 
 
 def _groups(
     problem: Problem,
     units: Collection[MovableUnit],
-    wide_pools: Collection[PoolID],
+    narrow: Iterable[CommonDevices],
 ) -> list[list[NodeIndex]]:
-    """Return the nodes in groups that have no pool in common, nor a small domain that a gang has to be in.
+    """Return the nodes in groups that have no devices in common, nor a small domain that a gang has to be in.
 
-    Pools that many nodes can use tie no nodes together: their devices are dealt out as nodes are.
+    Devices that many nodes can use tie none of them together: they are dealt out as nodes are.
 
     Groups of which no node could serve any of the units are left out: dealt out with the others they would leave fewer
     nodes in each part between which demands can be exchanged. Most nodes of many clusters have no devices.
     """
-    views = Tally(pool.id for node in problem.nodes for pool in node.pools)
     topologies = {
         id(unit.rule.domains): unit.rule.domains for unit in units if unit.rule
     }
     forest: UnionFind[Hashable] = UnionFind()
-    for number, node in numbered(problem.nodes):
-        common = [
-            ("pool", pool.id)
-            for pool in node.pools
-            if views[pool.id] > 1 and pool.devices and pool.id not in wide_pools
-        ]
-        forest.union(("node", number), *common)
+    for shared in narrow:
+        forest.union(*(("node", number) for number in shared.nodes))
     for topology, domains in topologies.items():
         sizes = Tally(domains.values())
         for number, node in numbered(problem.nodes):

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from any_problem import weighted
 from budget_strategies import renamed
+from common_pools import common_pools
 from dralloc.check.problem import violations
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Backend, Goal, Options, Thresholds
@@ -31,6 +32,8 @@ from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Progress, solve
 from dralloc.solve.optimum.improve import NeighbourhoodSearch
 from dralloc.solve.optimum.improve import search as improve_search
+from dralloc.solve.optimum.improve import selection as improve_selection
+from dralloc.solve.optimum.improve.search import _Reach
 from dralloc.solve.optimum.improve.task import (
     NeighbourhoodAnswer,
     NeighbourhoodTask,
@@ -107,6 +110,26 @@ def test_every_step_keeps_the_rules_and_is_better(
 
 
 @THOROUGH
+@given(common_pools(), st.integers(0, 1000))
+def test_what_several_nodes_can_use_is_given_once(
+    problem: Problem, seed: int
+) -> None:
+    """Of neighbourhoods that are decided side by side, here of a node each, one at a time may take of it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(improve_search, "_REACHES", (_Reach(2, 0.1),))
+        patch.setattr(improve_selection, "_BREADTHS", (1,))
+        search = NeighbourhoodSearch(
+            DemandSubset(problem, indices(problem.demands)),
+            placed_weight(problem),
+            (),
+            Options(seed=seed),
+            thorough=False,
+        )
+    for answer in search.run(Stop()):
+        assert violations(problem, Solution(answer)) == []
+
+
+@THOROUGH
 @given(weighted())
 def test_small_problems_are_solved_from_nothing(problem: Problem) -> None:
     """What fits into one neighbourhood is solved as a whole: the search alone reaches the proven optimum."""
@@ -167,7 +190,7 @@ def test_a_gang_takes_more_work_but_none_without_end(
     problem = rack_with_a_waiting_gang()
     assert searched(problem, first_fit(problem).placements)[1:] == []
     # The gang has four times as much, but where neighbourhoods are largest.
-    assert {0.2, 0.8} <= efforts
+    assert {0.1, 0.4} <= efforts
     assert max(efforts) == 2.0
 
 
@@ -182,19 +205,21 @@ def test_a_large_gang_has_room_only_where_many_leave(thorough: bool) -> None:
         builder.pod(builder.claim(AlternativeSpec()), gang="sixty", weight=2)
     problem = builder.problem()
     start = first_fit(problem).placements
-    search = NeighbourhoodSearch(
-        DemandSubset(problem, indices(problem.demands)),
-        placed_weight(problem),
-        start,
-        Options(),
-        thorough=thorough,
-    )
-    answers = list(search.run(Stop()))
     gang = list(indices(problem.demands))[60:]
-    expected = [gang] if thorough else []
-    assert [
-        [placement.demand for placement in answer] for answer in answers
-    ] == expected
+    successes = 0
+    for seed in range(6):
+        search = NeighbourhoodSearch(
+            DemandSubset(problem, indices(problem.demands)),
+            placed_weight(problem),
+            start,
+            Options(seed=seed),
+            thorough=thorough,
+        )
+        for answer in search.run(Stop()):
+            assert [placement.demand for placement in answer] == gang
+            successes += 1
+    # Whether the gang is drawn for the largest neighbourhoods is up to the seed.
+    assert successes >= 4 if thorough else successes == 0
 
 
 def with_a_gap(nodes: int = 4) -> Problem:

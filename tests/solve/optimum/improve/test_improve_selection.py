@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 from random import Random
 
@@ -10,20 +11,29 @@ from hypothesis import strategies as st
 
 from any_problem import weighted
 from benchmarks.workloads.mixed import mixed
+from common_pools import common_pools
+from dralloc.check.problem import violations
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Options
-from dralloc.problem import DemandIndex, NodeIndex, Problem, indices
-from dralloc.problem.solution import APPRAISAL_UNIT, Appraisal
+from dralloc.problem import DemandIndex, NodeIndex, Problem, SlotIndex, indices
+from dralloc.problem.solution import APPRAISAL_UNIT, Appraisal, Solution
 from dralloc.solve.backends import Parcel
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum.improve.incumbent import Bonds, Incumbent
-from dralloc.solve.optimum.improve.neighbourhood import neighbourhood
+from dralloc.solve.optimum.improve.neighbourhood import (
+    Neighbourhood,
+    neighbourhood,
+)
 from dralloc.solve.optimum.improve.selection import (
     NeighbourhoodSelection,
     Proposal,
 )
 from dralloc.solve.optimum.improve.task import NeighbourhoodTask
-from dralloc.solve.optimum.objective import placed_weight, within_caps
+from dralloc.solve.optimum.objective import (
+    Objective,
+    placed_weight,
+    within_caps,
+)
 from dralloc.solve.optimum.relax import RelaxationLadder
 from dralloc.solve.optimum.stopping import Stop
 from examples import examples
@@ -31,6 +41,12 @@ from solve.optimum.problem_builder import (
     AlternativeSpec,
     ProblemBuilder,
     rack_with_a_waiting_gang,
+)
+
+THOROUGH = settings(
+    max_examples=examples(200),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 
 PART = 0.4
@@ -48,6 +64,22 @@ def selection_of(
         seed=0,
         largest_block=40,
         appraisal=appraisal,
+    )
+
+
+def task_of(
+    area: Neighbourhood, tiers: Sequence[Objective]
+) -> NeighbourhoodTask:
+    """What decides a neighbourhood exactly."""
+    return NeighbourhoodTask(
+        area.cutting,
+        area.present,
+        tiers,
+        aim=len(tiers),
+        extra=None,
+        options=Options(),
+        effort=inf,
+        end=inf,
     )
 
 
@@ -89,11 +121,7 @@ def test_neighbourhoods_far_from_the_bound_are_where_nodes_are_not_paid_for() ->
     assert all(proposal.nodes[0] == 3 for proposal in proposals)
 
 
-@settings(
-    max_examples=examples(200),
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+@THOROUGH
 @given(weighted(), st.randoms(use_true_random=False))
 def test_where_the_bound_leaves_no_room_nothing_is_gained(
     problem: Problem, random: Random
@@ -119,20 +147,15 @@ def test_where_the_bound_leaves_no_room_nothing_is_gained(
     blocks = [
         block for block in indices(bonds.blocks) if random.random() < PART
     ]
-    if selection.may_gain(nodes, blocks):
+    assembly = selection.assembly()
+    for node in nodes:
+        assembly.add_node(node)
+    for block in blocks:
+        assembly.add_block(block)
+    if selection.may_gain(assembly):
         return
     area = neighbourhood(Parcel(problem), incumbent, bonds, blocks, nodes)
-    task = NeighbourhoodTask(
-        area.cutting,
-        area.present,
-        tiers,
-        aim=len(tiers),
-        extra=None,
-        options=Options(),
-        effort=inf,
-        end=inf,
-    )
-    assert task.run().placements is None
+    assert task_of(area, tiers).run().placements is None
 
 
 def test_room_for_one_that_is_worth_more_is_made_whatever_the_prices_say() -> (
@@ -163,8 +186,14 @@ def test_room_for_one_that_is_worth_more_is_made_whatever_the_prices_say() -> (
         appraisal=Appraisal(sizes, nothing, (2 * APPRAISAL_UNIT,)),
         counts_weight_alone=True,
     )
-    assert not selection.may_gain(problem.all_nodes, [0, 1])
-    assert selection.may_gain(problem.all_nodes, [0, 1, 2])
+    assembly = selection.assembly()
+    for node in problem.all_nodes:
+        assembly.add_node(node)
+    for block in (0, 1):
+        assembly.add_block(block)
+    assert not selection.may_gain(assembly)
+    assembly.add_block(2)
+    assert selection.may_gain(assembly)
 
 
 def test_neighbourhoods_side_by_side_have_nothing_in_common() -> None:
@@ -193,6 +222,136 @@ def test_neighbourhoods_side_by_side_have_nothing_in_common() -> None:
         nodes += {*proposal.nodes, *homes}
     assert len(freed) == len(set(freed))
     assert len(nodes) == len(set(nodes))
+
+
+@THOROUGH
+@given(common_pools(), st.integers(0, 1000), st.data())
+def test_neighbourhoods_beside_common_devices_can_all_be_taken_over(
+    problem: Problem, seed: int, data: st.DataObject
+) -> None:
+    """Each is decided without a look at the others."""
+    start = [
+        placement
+        for placement in first_fit(problem).placements
+        if data.draw(st.integers(0, 2)) == 0
+    ]
+    incumbent, bonds = Incumbent(problem, start), Bonds(problem)
+    selection = NeighbourhoodSelection(
+        incumbent, bonds, indices(problem.demands), seed, largest_block=40
+    )
+    proposals: list[Proposal] = []
+    answers = {placement.demand: placement for placement in start}
+    for _ in range(8):
+        proposal = selection.propose(proposals, size=4)
+        if proposal is None:
+            continue
+        proposals.append(proposal)
+        area = neighbourhood(
+            Parcel(problem),
+            incumbent,
+            bonds,
+            proposal.blocks,
+            proposal.nodes,
+            proposal.withheld,
+        )
+        placements = task_of(area, placed_weight(problem)).run().placements
+        if placements is not None:
+            for demand in area.freed:
+                answers.pop(demand, None)
+            answers.update((it.demand, it) for it in placements)
+    together = Solution(tuple(answers[demand] for demand in sorted(answers)))
+    assert violations(problem, together) == []
+    assert len(answers) >= len(start)
+
+
+ADAPTER = AlternativeSpec(only=[2])
+GPU = AlternativeSpec(only=[0, 1])
+
+
+def beside_a_common_pool(waiting: AlternativeSpec) -> NeighbourhoodSelection:
+    """Two nodes with a GPU each that is in use; the pod on node 0 has the adapter for both. Another pod waits."""
+    builder = ProblemBuilder(nodes=2)
+    gpus = [builder.device(0), builder.device(1)]
+    builder.device(None)
+    for gpu in gpus:
+        requests = [AlternativeSpec(only=[gpu])]
+        if gpu == gpus[0]:
+            requests.append(ADAPTER)
+        builder.pod(builder.claim(*requests))
+    builder.pod(builder.claim(waiting))
+    return selection_of(builder.problem(), None)
+
+
+def test_common_devices_are_for_one_neighbourhood_at_a_time() -> None:
+    selection = beside_a_common_pool(ADAPTER)
+    first = selection.assembly()
+    assert first.add_node(NodeIndex(0))
+    first.add_block(0)
+    assert not first.withheld
+    [stock] = first.opened
+    assert stock.slots == {2}
+    second = selection.assembly(first.reserved)
+    assert second.add_node(NodeIndex(1))
+    second.add_block(1)
+    # This one has nothing to do with adapters, and the next one has.
+    assert not second.withheld
+    second.add_block(2)
+    assert second.withheld == {2}
+    assert first.reserved.isdisjoint(second.reserved)
+
+
+def test_whoever_has_something_of_busy_devices_stays() -> None:
+    selection = beside_a_common_pool(ADAPTER)
+    first = selection.assembly()
+    first.add_node(NodeIndex(1))
+    first.add_block(2)
+    assert first.opened
+    second = selection.assembly(first.reserved)
+    assert second.add_node(NodeIndex(0))
+    second.add_block(0)
+    assert not second.blocks
+
+
+def test_what_is_withheld_is_given_to_nobody() -> None:
+    """Also if it is free in the answer that is changed."""
+    builder = ProblemBuilder(nodes=2)
+    builder.device(0)
+    builder.device(1)
+    builder.device(None)
+    builder.pod(builder.claim(ADAPTER))
+    problem = builder.problem()
+    incumbent, bonds = Incumbent(problem, ()), Bonds(problem)
+    answers = []
+    for withheld in (frozenset(), frozenset({SlotIndex(2)})):
+        area = neighbourhood(
+            Parcel(problem), incumbent, bonds, [0], problem.all_nodes, withheld
+        )
+        answers.append(task_of(area, placed_weight(problem)).run().placements)
+    assert answers[0]
+    assert answers[1] is None
+
+
+def test_devices_that_no_freed_demand_could_use_are_left_to_others() -> None:
+    selection = beside_a_common_pool(GPU)
+    assembly = selection.assembly()
+    assembly.add_node(NodeIndex(1))
+    assembly.add_block(1)
+    assembly.add_block(2)
+    assert not assembly.opened
+    assert not assembly.withheld
+
+
+def test_a_node_without_other_devices_waits_for_busy_ones() -> None:
+    builder = ProblemBuilder(nodes=3)
+    builder.device(0)
+    builder.device(None)
+    builder.pod(builder.claim(AlternativeSpec()))
+    selection = selection_of(builder.problem(), None)
+    first = selection.assembly()
+    first.add_node(NodeIndex(1))
+    first.add_block(0)
+    second = selection.assembly(first.reserved)
+    assert not second.add_node(NodeIndex(2))
 
 
 def test_a_proposal_says_how_much_it_frees() -> None:

@@ -12,11 +12,11 @@ the rest of the answer holds in use there. So each answer to this problem, besid
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
 from dralloc.objects.user_rules import Budget
-from dralloc.problem import NodeIndex, Problem
+from dralloc.problem import NodeIndex, Problem, SlotIndex
 from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.solution import Placement, spent
 from dralloc.problem.subproblem import PartInUse
@@ -67,12 +67,13 @@ class Neighbourhood:
         return tuple(placements_of_freed)
 
 
-def neighbourhood(
+def neighbourhood(  # noqa: PLR0913 - the answer, and what changes of it
     whole: Parcel[Problem],
     incumbent: Incumbent,
     bonds: Bonds,
     blocks: Iterable[int],
     nodes: Collection[NodeIndex],
+    withheld: Set[SlotIndex] = frozenset(),
 ) -> Neighbourhood:
     """Free some blocks, for some nodes and those where the blocks' demands are now.
 
@@ -84,6 +85,8 @@ def neighbourhood(
         Indices into the blocks of the bonds.
     nodes
         Where all of them may go.
+    withheld
+        Devices that none of them may have, and none of them has.
     """
     problem = incumbent.problem
     freed = sorted(demand for block in blocks for demand in bonds.blocks[block])
@@ -117,7 +120,7 @@ def neighbourhood(
             whole,
             sorted((*freed, *stations)),
             kept_nodes,
-            PartInUse.of(problem, kept_nodes, incumbent.ledger),
+            PartInUse.of(problem, kept_nodes, incumbent.ledger, withheld),
             allowed,
             stations,
             tuple(_budgets(incumbent)),

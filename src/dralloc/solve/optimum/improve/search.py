@@ -236,7 +236,9 @@ class NeighbourhoodSearch:
         is_limited = self.problem.budgets or (
             self.extra and self.extra.is_limited
         )
-        limit = 1 if is_limited else self._side_by_side
+        # Where there are too few demands for so many at a time, most would have the remains of the first one.
+        room = len(self.subset.demands) // reach.size
+        limit = 1 if is_limited else max(1, min(room, self._side_by_side))
         for _ in range(_DRAWS * (limit - len(under_way))):
             if (
                 len(under_way) == limit
@@ -254,6 +256,7 @@ class NeighbourhoodSearch:
                     self.bonds,
                     proposal.blocks,
                     proposal.nodes,
+                    proposal.withheld,
                 )
                 task = self._task(area, reach, proposal, stop)
                 answer = workers.submit(task.run)

@@ -10,17 +10,17 @@ take ten times as long as those of few.
 
 from __future__ import annotations
 
-from collections import Counter as Tally
 from collections.abc import Hashable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from dralloc.problem import NodeIndex, indices, numbered
+from dralloc.problem import NodeIndex, SlotIndex, indices
 from dralloc.problem.indices import DemandIndex
 from dralloc.problem.solution import APPRAISAL_UNIT, Appraisal
 from dralloc.solve.optimum.candidates import NodeCapabilities
+from dralloc.solve.optimum.improve.assembly import Assembly, CommonUse
 from dralloc.solve.optimum.improve.drafts import NodeDrafts
 from dralloc.solve.optimum.improve.incumbent import Bonds, Incumbent
 from dralloc.solve.optimum.improve.waiting import WaitingBlocks
@@ -72,9 +72,10 @@ class Proposal(NamedTuple):
     ----------
     approach
         That which proposed them.
+    withheld
+        Devices that another neighbourhood has for itself.
     reserved
-        All that no other neighbourhood may touch at the same time: nodes, pools that several nodes can use, blocks, and
-        rules between pods.
+        All that no other neighbourhood may touch at the same time (see `Assembly.reserved`).
     work
         About how long it takes: the number of ways to put a demand on a node, times the effort. Counted and not
         measured, so that the search takes the same steps wherever it runs.
@@ -85,86 +86,10 @@ class Proposal(NamedTuple):
     approach: _Approach
     nodes: tuple[NodeIndex, ...]
     blocks: tuple[int, ...]
+    withheld: frozenset[SlotIndex]
     reserved: frozenset[Hashable]
     work: float
     effort: float = 1.0
-
-
-class _Reservations:
-    """What a neighbourhood has for itself, by what is in it."""
-
-    def __init__(self, incumbent: Incumbent, bonds: Bonds) -> None:
-        self._incumbent = incumbent
-        self._bonds = bonds
-        nodes = incumbent.problem.nodes
-        users = Tally(pool.id for node in nodes for pool in node.pools)
-        self._shared_pools = {
-            index: [pool.id for pool in node.pools if users[pool.id] > 1]
-            for index, node in numbered(nodes)
-        }
-
-    def shares_pools(self, node: NodeIndex) -> bool:
-        """Whether other nodes can use a pool of this node."""
-        return bool(self._shared_pools[node])
-
-    def of_node(self, node: NodeIndex) -> set[Hashable]:
-        """The node, and the pools that others can use, too."""
-        pools = {("pool", pool) for pool in self._shared_pools[node]}
-        return {("node", node), *pools}
-
-    def of_block(self, block: int) -> set[Hashable]:
-        """The block, the rules in which it has a role, and the nodes where it stands."""
-        reserved: set[Hashable] = {("block", block)}
-        placements = self._incumbent.placements
-        for demand in self._bonds.blocks[block]:
-            roles = self._incumbent.problem.demands[demand].roles
-            reserved.update(("rule", role.rule) for role in roles)
-            if demand in placements:
-                reserved |= self.of_node(placements[demand].node)
-        return reserved
-
-
-class _Assembly:
-    """A neighbourhood in the making.
-
-    Parameters
-    ----------
-    busy
-        What others have reserved.
-    """
-
-    def __init__(
-        self, reservations: _Reservations, bonds: Bonds, busy: Set[Hashable]
-    ) -> None:
-        self._reservations = reservations
-        self._bonds = bonds
-        self._busy = busy
-        self.nodes: list[NodeIndex] = []
-        self.blocks: dict[int, None] = {}
-        self.reserved: set[Hashable] = set()
-        self.demand_count = 0
-
-    def add_node(self, node: NodeIndex) -> bool:
-        """Add a node, and return True, unless others have reserved what it needs."""
-        keys = self._reservations.of_node(node)
-        if self._reserve(keys):
-            self.nodes.append(node)
-            return True
-        return False
-
-    def add_block(self, block: int) -> None:
-        """Free a block, unless others have reserved what it needs."""
-        if block not in self.blocks and self._reserve(
-            self._reservations.of_block(block)
-        ):
-            self.blocks[block] = None
-            self.demand_count += len(self._bonds.blocks[block])
-
-    def _reserve(self, keys: Set[Hashable]) -> bool:
-        is_possible = self._busy.isdisjoint(keys)
-        if is_possible:
-            self.reserved |= keys
-        return is_possible
 
 
 class NeighbourhoodSelection:
@@ -212,7 +137,7 @@ class NeighbourhoodSelection:
         self._highest_of_last_level = levels[-1].highest if levels else 0
         self._blocks = self._blocks_of(demands)
         self.nodes = self._serving_nodes()
-        self._reservations = _Reservations(incumbent, bonds)
+        self._common = CommonUse(incumbent, self._capabilities)
         self._waiting = WaitingBlocks(
             incumbent,
             bonds,
@@ -275,6 +200,10 @@ class NeighbourhoodSelection:
             + len(set(self._capabilities.node_types))
         )
 
+    def assembly(self, busy: Set[Hashable] = frozenset()) -> Assembly:
+        """Begin a neighbourhood, beside what others have reserved."""
+        return Assembly(self.incumbent, self.bonds, self._common, busy)
+
     def propose(
         self, side_by_side: Sequence[Proposal], size: int
     ) -> Proposal | None:
@@ -292,7 +221,7 @@ class NeighbourhoodSelection:
         busy = frozenset[Hashable]().union(
             *(proposal.reserved for proposal in side_by_side)
         )
-        assembly = _Assembly(self._reservations, self.bonds, busy)
+        assembly = self.assembly(busy)
         approach = self._some_approach()
         draft = self._drafts.draw(approach.way)
         waiting_limit, effort = size // 2, 1.0
@@ -306,13 +235,14 @@ class NeighbourhoodSelection:
         if waiting_limit and assembly.nodes:
             self._add_waiting(assembly, waiting_limit)
         nodes, blocks = assembly.nodes, assembly.blocks
-        if not nodes or not blocks or not self.may_gain(nodes, blocks):
+        if not nodes or not blocks or not self.may_gain(assembly):
             return None
         return Proposal(
             approach,
             tuple(nodes),
             tuple(blocks),
-            frozenset(assembly.reserved),
+            assembly.withheld,
+            assembly.reserved,
             assembly.demand_count * len(nodes) * effort,
             effort,
         )
@@ -335,7 +265,7 @@ class NeighbourhoodSelection:
 
     def _free_nodes(
         self,
-        assembly: _Assembly,
+        assembly: Assembly,
         nodes: Iterable[NodeIndex],
         breadth: int,
         size: int,
@@ -351,7 +281,7 @@ class NeighbourhoodSelection:
             if len(assembly.nodes) >= breadth or assembly.demand_count >= size:
                 break
 
-    def _add_waiting(self, assembly: _Assembly, limit: int) -> None:
+    def _add_waiting(self, assembly: Assembly, limit: int) -> None:
         """Add demands that wait and that one of the nodes could serve, up to so many.
 
         One half are of those that most is to be gained by, one half of all.
@@ -385,10 +315,8 @@ class NeighbourhoodSelection:
             for demand in self.bonds.blocks[block]
         )
 
-    def may_gain(
-        self, nodes: Iterable[NodeIndex], blocks: Iterable[int]
-    ) -> bool:
-        """Whether the bound leaves room for one demand more, if these blocks are placed anew on these nodes.
+    def may_gain(self, assembly: Assembly) -> bool:
+        """Whether the bound leaves room for one demand more, if a neighbourhood is placed anew.
 
         At the prices of the relaxation, all that is placed there is worth no more than what the nodes are worth beyond
         what those pay that stay, and what the demands are worth beyond what they pay. So it is worth more than now by
@@ -400,18 +328,10 @@ class NeighbourhoodSelection:
         appraisal, placements = self._appraisal, self.incumbent.placements
         if appraisal is None or not self._counts_weight_alone:
             return True
-        demands = [
-            demand for block in blocks for demand in self.bonds.blocks[block]
-        ]
-        homes = [
-            placements[demand].node
-            for demand in demands
-            if demand in placements
-        ]
-        touched = {*nodes, *homes}
-        if any(self._reservations.shares_pools(node) for node in touched):
+        if assembly.opened:
             # What several nodes share is not counted to any of them.
             return True
+        demands = assembly.demands
         if any(
             self.problem.demands[demand].weight > self._highest_of_last_level
             for demand in demands
@@ -420,7 +340,7 @@ class NeighbourhoodSelection:
             return True
         room = sum(
             appraisal.unpaid(node, self.incumbent.on_node(node))
-            for node in touched
+            for node in assembly.touched_nodes
         )
         for demand in demands:
             profit = appraisal.profits.get(demand, 0)

@@ -1,0 +1,218 @@
+"""A neighbourhood in the making: its nodes and blocks, and what no other one may touch at the same time.
+
+Nodes and blocks are in one neighbourhood at a time. Devices that several nodes can use are open to one neighbourhood,
+the first of which a demand could use them; to others they are closed until that one is decided. Those free nobody who
+has any of these devices, and count the rest of them as held, so that all else on their nodes can change meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Set
+
+from dralloc.problem import AlternativeIndex, NodeIndex, SlotIndex, numbered
+from dralloc.problem.common import CommonDevices, common_devices
+from dralloc.problem.indices import DemandIndex
+from dralloc.problem.supply import NODE_DRIVER
+from dralloc.solve.optimum.candidates import NodeCapabilities
+from dralloc.solve.optimum.improve.incumbent import Bonds, Incumbent
+
+__all__ = ["Assembly", "CommonUse"]
+
+_Stocks = frozenset[CommonDevices]
+
+
+class CommonUse:
+    """Who can use devices that several nodes can use, who could, and who does."""
+
+    def __init__(
+        self, incumbent: Incumbent, capabilities: NodeCapabilities
+    ) -> None:
+        self._incumbent = incumbent
+        self._capabilities = capabilities
+        problem = self._problem = incumbent.problem
+        stocks = common_devices(problem)
+        self._stock_of = {
+            slot: stock for stock in stocks for slot in stock.slots
+        }
+        # Devices with the same key serve the same requests.
+        self._samples = {
+            stock: {
+                problem.eligibility.device_key(device): device
+                for device in stock.devices
+            }
+            for stock in stocks
+        }
+        self._by_node: dict[NodeIndex, set[CommonDevices]] = {}
+        for stock in stocks:
+            for node in stock.nodes:
+                self._by_node.setdefault(node, set()).add(stock)
+        self._useful: dict[Hashable, _Stocks] = {}
+        self._relying = {
+            index
+            for index, node in numbered(problem.nodes)
+            if index in self._by_node
+            and all(
+                problem.devices[device].slot in self._stock_of
+                for pool in node.pools
+                if pool.id.driver != NODE_DRIVER
+                for device in pool.devices
+            )
+        }
+
+    def on_node(self, node: NodeIndex) -> _Stocks:
+        """Return the stocks that a node can use."""
+        return frozenset(self._by_node.get(node, ()))
+
+    def is_all_of(self, node: NodeIndex) -> bool:
+        """Whether a node can use stocks, and has no device beside them."""
+        return node in self._relying
+
+    def useful_to(self, demand: DemandIndex) -> _Stocks:
+        """Return the stocks with a device that could serve a request of the demand."""
+        shape = self._capabilities.shape(demand)
+        if shape not in self._useful:
+            alternatives = [
+                alternative.index
+                for claim in self._problem.demands[demand].claims
+                if not claim.is_synthetic
+                for request in claim.requests
+                for alternative in request.alternatives
+            ]
+            self._useful[shape] = frozenset(
+                stock
+                for stock in self._samples
+                if self._serves(stock, alternatives)
+            )
+        return self._useful[shape]
+
+    def _serves(
+        self, stock: CommonDevices, alternatives: Iterable[AlternativeIndex]
+    ) -> bool:
+        selects = self._problem.eligibility.selects
+        return any(
+            selects(alternative, device) is True
+            for alternative in alternatives
+            for device in self._samples[stock].values()
+        )
+
+    def of_demand(self, demand: DemandIndex) -> _Stocks:
+        """Return the stocks that a demand has anything of."""
+        placement = self._incumbent.placements.get(demand)
+        if placement is None or not self._stock_of:
+            return frozenset()
+        slots = [
+            self._problem.devices[grant.device].slot
+            for claim_grants in placement.grants
+            for grant in claim_grants
+        ]
+        return frozenset(
+            self._stock_of[slot] for slot in slots if slot in self._stock_of
+        )
+
+
+class Assembly:
+    """A neighbourhood in the making.
+
+    Parameters
+    ----------
+    busy
+        What others have reserved.
+
+    Attributes
+    ----------
+    nodes
+        Those to which all of its demands may go.
+    blocks
+        Those that it frees.
+    demand_count
+        How many demands that are.
+    """
+
+    def __init__(
+        self,
+        incumbent: Incumbent,
+        bonds: Bonds,
+        common: CommonUse,
+        busy: Set[Hashable],
+    ) -> None:
+        self._incumbent = incumbent
+        self._bonds = bonds
+        self._common = common
+        self._busy = busy
+        self._reserved: set[Hashable] = set()
+        self.nodes: list[NodeIndex] = []
+        self.blocks: dict[int, None] = {}
+        self.demand_count = 0
+
+    def add_node(self, node: NodeIndex) -> bool:
+        """Add a node, and return True, unless others have reserved it, or all that it has to give."""
+        keys: set[Hashable] = {("node", node)}
+        if self._common.is_all_of(node):
+            keys |= self._common.on_node(node)
+        if not self._busy.isdisjoint(keys):
+            return False
+        self._reserved.add(("node", node))
+        self.nodes.append(node)
+        return True
+
+    def add_block(self, block: int) -> None:
+        """Free a block, unless others have reserved what it has."""
+        if block in self.blocks:
+            return
+        keys: set[Hashable] = {("block", block)}
+        for demand in self._bonds.blocks[block]:
+            roles = self._incumbent.problem.demands[demand].roles
+            keys.update(("rule", role.rule) for role in roles)
+            keys |= self._common.of_demand(demand)
+            if demand in self._incumbent.placements:
+                home = self._incumbent.placements[demand].node
+                keys.add(("node", home))
+        if self._busy.isdisjoint(keys):
+            self._reserved |= keys
+            self.blocks[block] = None
+            self.demand_count += len(self._bonds.blocks[block])
+
+    @property
+    def demands(self) -> list[DemandIndex]:
+        """Those that are freed."""
+        return [
+            demand
+            for block in self.blocks
+            for demand in self._bonds.blocks[block]
+        ]
+
+    @property
+    def touched_nodes(self) -> set[NodeIndex]:
+        """Its nodes, and those where the freed demands stand."""
+        placements = self._incumbent.placements
+        homes = {
+            placements[demand].node
+            for demand in self.demands
+            if demand in placements
+        }
+        return {*self.nodes, *homes}
+
+    @property
+    def _wanted(self) -> _Stocks:
+        """Devices in common that a demand which is freed could get something of."""
+        in_reach = _Stocks().union(
+            *map(self._common.on_node, self.touched_nodes)
+        )
+        useful = _Stocks().union(*map(self._common.useful_to, self.demands))
+        return in_reach & useful
+
+    @property
+    def opened(self) -> _Stocks:
+        """Those devices in common that it has for itself."""
+        return self._wanted - self._busy
+
+    @property
+    def withheld(self) -> frozenset[SlotIndex]:
+        """Those that it could use, and that another neighbourhood has for itself."""
+        closed = self._wanted & self._busy
+        return frozenset[SlotIndex]().union(*(stock.slots for stock in closed))
+
+    @property
+    def reserved(self) -> frozenset[Hashable]:
+        """What no other neighbourhood may touch at the same time: nodes, blocks, rules between pods, common devices."""
+        return frozenset(self._reserved) | self.opened
