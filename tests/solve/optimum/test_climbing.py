@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -11,12 +12,16 @@ import pytest
 
 from dralloc.objects.choices import Thresholds
 from dralloc.problem import Problem, indices
+from dralloc.problem.inter_pod import OneDomain, Role
+from dralloc.problem.solution import Solution
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, parallel, solve
 from dralloc.solve.optimum.answered import is_proven
 from dralloc.solve.optimum.classes.component import CountedComponent
-from dralloc.solve.optimum.climbing import climbing_on
+from dralloc.solve.optimum.climbing import bounds_in_turn, climbing_on
 from dralloc.solve.optimum.component import Component
+from dralloc.solve.optimum.improve import SearchedComponent
+from dralloc.solve.optimum.improve import component as improve_component
 from dralloc.solve.optimum.objective import DemandSubset, placed_weight
 from dralloc.solve.optimum.packing.component import PackedComponent
 from dralloc.solve.optimum.stopping import Stop
@@ -94,3 +99,73 @@ def test_a_later_tier_that_is_not_proven_is_relaxed_too() -> None:
         while not (component.relaxation.is_at_the_top or stop.reached()):
             time.sleep(0.01)
     assert is_proven(component, 1)
+
+
+def test_bounds_of_components_come_in_turn() -> None:
+    """The one that has most to prove does not keep the others waiting."""
+    climbs: Any = {"slow": [1, 2, 3], "quick": [4], "": []}
+    in_turn: Iterator[Any] = bounds_in_turn(
+        climbs, lambda name: iter(climbs[name])
+    )
+    assert list(in_turn) == [
+        ("slow", 1),
+        ("quick", 4),
+        ("slow", 2),
+        ("slow", 3),
+    ]
+
+
+def two_gangs_that_wait() -> Problem:
+    """Eight nodes: on the first four and on the last four a gang of four has to be in one rack, and none has room."""
+    builder = ProblemBuilder(nodes=8)
+    for half in range(2):
+        nodes = range(4 * half, 4 * half + 4)
+        own = [builder.device(node) for node in nodes for _ in range(2)]
+        for _ in range(6):
+            builder.pod(builder.claim(AlternativeSpec(only=own)))
+        for _ in range(4):
+            claim = builder.claim(AlternativeSpec(only=own))
+            builder.pod(claim, gang=f"quartet-{half}")
+    problem = builder.problem()
+    racks = {
+        node.name: f"rack-{number // 2}"
+        for number, node in enumerate(problem.nodes)
+    }
+    roles = [
+        Role(OneDomain(racks), carries=True, counts=True) for _ in range(2)
+    ]
+    demands = [
+        replace(demand, roles=(roles[demand.gang == "quartet-1"],))
+        if demand.gang
+        else demand
+        for demand in problem.demands
+    ]
+    return replace(problem, demands=tuple(demands))
+
+
+def test_small_components_are_bounded_beside_the_starts_of_large_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The search for answers takes what time there is, and theirs came after it."""
+    bounded: list[int] = []
+
+    def climbing(
+        components: Sequence[Component], _: Stop, patience: float | None = None
+    ) -> AbstractContextManager[None]:
+        # Beside the search for answers to start from, nobody has to be patient.
+        if patience is None:
+            bounded.append(len(components))
+        return nullcontext()
+
+    monkeypatch.setattr("dralloc.solve.optimum.climbing_on", climbing)
+    monkeypatch.setattr(improve_component, "_TINY", 0)
+    is_large = {0: True}
+    monkeypatch.setattr(
+        SearchedComponent,
+        "is_large",
+        property(lambda self: is_large.get(min(self.subset.demands), False)),
+    )
+    problem = two_gangs_that_wait()
+    start = first_fit(problem).placements
+    solve(problem, replace(LIMIT, jobs=2), hint=Solution(start))
+    assert bounded == [2]

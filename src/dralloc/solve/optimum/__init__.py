@@ -39,7 +39,7 @@ from dralloc.solve.backends import is_elsewhere, starting_processes
 from dralloc.solve.optimum.answered import is_next
 from dralloc.solve.optimum.candidates import summed_up
 from dralloc.solve.optimum.classes.component import CountedComponent
-from dralloc.solve.optimum.climbing import climbing_on
+from dralloc.solve.optimum.climbing import bounds_in_turn, climbing_on
 from dralloc.solve.optimum.component import Part, Solvable, TimeSharing, build
 from dralloc.solve.optimum.division import AdminClaims, admin_claims
 from dralloc.solve.optimum.improve import (
@@ -56,7 +56,7 @@ from dralloc.solve.optimum.objective import (
 )
 from dralloc.solve.optimum.packing.component import PackedComponent
 from dralloc.solve.optimum.parallel import work_out
-from dralloc.solve.optimum.relax.component import recall
+from dralloc.solve.optimum.relax.component import recall, take_over
 from dralloc.solve.optimum.stage import Split, Stage, Surveys
 from dralloc.solve.optimum.standing import Standing
 from dralloc.solve.optimum.stopping import (
@@ -466,11 +466,23 @@ class _Solve:
         relaxing = relaxation_stop(self.stop)
         self._tell()
         with starting_processes(WarmUp().run, backend, jobs):
-            for component in (*large, *small):
-                if not (self.earlier and self.earlier.prices):
-                    component.climb(relaxing, self._tell)
+            if not (self.earlier and self.earlier.prices):
+                self._relax((*large, *small), relaxing)
         if large:
             self._consider_starts(large, small)
+
+    def _relax(
+        self, components: Sequence[SearchedComponent], stop: Stop
+    ) -> None:
+        """Climb the ladder of relaxations for bounds, and for what demands are worth."""
+        bounds = bounds_in_turn(
+            components, lambda component: component.relaxation.climb(stop)
+        )
+        for component, bound in bounds:
+            take_over(component, bound)
+            self._tell()
+        for component in components:
+            component.relaxation.appraise(stop)
 
     def _consider_starts(
         self,
@@ -484,7 +496,7 @@ class _Solve:
         backend, jobs = Backend(self.options.backend), self.options.jobs
         self._starting = self.stop.within(_STARTS * self.stop.seconds())
         # This process is idle if the search is elsewhere.
-        climbing = large if is_elsewhere(backend, jobs) else ()
+        climbing = (*large, *small) if is_elsewhere(backend, jobs) else ()
         with climbing_on(climbing, self._starting):
             self._take_starts((*large, *small), jobs)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,7 +15,7 @@ from dralloc.solve.optimum.relax import Bound
 from dralloc.solve.optimum.relax.component import Relaxable, take_over
 from dralloc.solve.optimum.stopping import Cancelled, Stop
 
-__all__ = ["climbing_on"]
+__all__ = ["bounds_in_turn", "climbing_on"]
 
 _WORTHWHILE: Final = 0.005
 """While processors are needed for the search, rungs are climbed that are likely to bring so much, as a part of all
@@ -45,12 +46,17 @@ def climbing_on(
 
     def climb() -> None:
         is_over.wait(patience)
-        for component in components:
-            if not (until.reached() or _is_decided(component)):
-                bounds = component.relaxation.climb_and_look(
-                    component, until, _WORTHWHILE
-                )
-                proven.extend((component, bound) for bound in bounds)
+        undecided = [
+            component
+            for component in components
+            if not (until.reached() or _is_decided(component))
+        ]
+        proven.extend(bounds_in_turn(undecided, climb_and_look))
+
+    def climb_and_look(component: Relaxable) -> Iterator[Bound]:
+        return component.relaxation.climb_and_look(
+            component, until, _WORTHWHILE
+        )
 
     with ThreadPoolExecutor(max_workers=1) as threads:
         climbing = threads.submit(climb)
@@ -65,6 +71,26 @@ def climbing_on(
         take_over(component, bound)
     for component in components:
         component.relaxation.appraise(stop)
+
+
+def bounds_in_turn(
+    components: Iterable[Relaxable],
+    climb: Callable[[Relaxable], Iterator[Bound]],
+) -> Iterator[tuple[Relaxable, Bound]]:
+    """Give out bounds of components, one of each in turn, so that none waits until all is proven of others.
+
+    Parameters
+    ----------
+    climb
+        Gives out better and better bounds of a component.
+    """
+    climbs = deque((component, climb(component)) for component in components)
+    while climbs:
+        component, bounds = climbs.popleft()
+        bound = next(bounds, None)
+        if bound is not None:
+            climbs.append((component, bounds))
+            yield component, bound
 
 
 def _is_decided(component: Relaxable) -> bool:

@@ -219,21 +219,11 @@ class SearchedComponent(Component):
             take_starts, self.take_starts = self.take_starts, None
             take_starts(stop, jobs)
 
-    def climb(
-        self, stop: Stop, tell: Callable[[], object] | None = None
-    ) -> None:
-        """Climb the ladder of relaxations, from where it was left, for bounds and for what demands are worth.
-
-        Parameters
-        ----------
-        tell
-            Called after each bound.
-        """
+    def climb(self, stop: Stop) -> None:
+        """Climb the ladder of relaxations, from where it was left, for bounds and for what demands are worth."""
         if not self.relaxation.is_at_the_top:
             for bound in self.relaxation.climb(stop):
                 take_over(self, bound)
-                if tell is not None:
-                    tell()
             self.relaxation.appraise(stop)
 
     def improve_all(
