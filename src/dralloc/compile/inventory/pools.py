@@ -6,7 +6,7 @@ Source: upstream's ``GatherPools`` and ``buildPool``; KEP-4381 "Resource pools" 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -382,34 +382,41 @@ class PoolViews:
             duplicate := _first_duplicate([counters.name for counters in sets])
         ) is not None:
             return f"duplicate counter set name {duplicate}"
-        elsewhere = [index for index in considered if index not in set(newest)]
-        defects = (
-            self._consumption_defect(self.reader.of(index), sets)
-            for index in (*newest, *elsewhere)
-        )
-        return next(filter(None, defects), "")
-
-    def _consumption_defect(
-        self, columns: SliceColumns, sets: Sequence[CounterSet]
-    ) -> str:
-        """The first counter consumption of the slice that refers to nothing.
-
-        Equal counter sets and equal consumptions are one object after loading, and are looked at once.
-        """
+        # Equal counter sets and equal consumptions are one object after loading, and are looked at once. Where each
+        # node sees a slice of its own in one large pool, nearly all is known from the node before.
         sound = self._sound.setdefault(tuple(map(id, sets)), set())
         published = {counters.name: counters for counters in sets}
-        for key, device in columns.consumers.items():
-            if key in sound:
-                continue
-            for consumption in device.consumes_counters:
-                counters = published.get(consumption.counter_set)
-                if counters is None:
-                    return f"counter set {consumption.counter_set} not found"
-                for name in consumption.counters:
-                    if name not in counters.counters:
-                        return f"counter {name} not found in counter set {consumption.counter_set}"
-            sound.add(key)
-        return ""
+        unknown = {
+            key: device
+            for index in dict.fromkeys((*newest, *considered))
+            for key, device in self.reader.of(index).consumers.items()
+            if key not in sound
+        }
+        defect = _consumption_defect(unknown.values(), published)
+        if not defect:
+            sound.update(unknown)
+        return defect
+
+
+def _consumption_defect(
+    devices: Iterable[Device], published: Mapping[str, CounterSet]
+) -> str:
+    """Return the first counter consumption that refers to nothing, or the empty string.
+
+    Parameters
+    ----------
+    published
+        Counter sets by name.
+    """
+    for device in devices:
+        for consumption in device.consumes_counters:
+            counters = published.get(consumption.counter_set)
+            if counters is None:
+                return f"counter set {consumption.counter_set} not found"
+            for name in consumption.counters:
+                if name not in counters.counters:
+                    return f"counter {name} not found in counter set {consumption.counter_set}"
+    return ""
 
 
 def _first_duplicate(names: Sequence[str]) -> str | None:

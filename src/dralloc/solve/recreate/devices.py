@@ -390,18 +390,21 @@ class NodeDevices:
         )
 
     def _totals(self, node: NodeIndex) -> Iterator[int]:
-        """Give out the totals of all rows that a node could have."""
-        problem = self._problem
+        """Give out the totals of all rows that a node could have by itself."""
+        problem, common = self._problem, self._common
         groups: dict[int, None] = {}
         for index in problem.nodes[node].devices():
             device = problem.devices[index]
             groups[device.group] = None
-            # The device itself, and whether it is open.
-            yield from (1, 1)
-            yield from [capacity.total for capacity in device.capacity.values()]
+            if device.slot not in common.slots:
+                # The device itself, and whether it is open.
+                yield from (1, 1)
+                for capacity in device.capacity.values():
+                    yield capacity.total
         for group in groups:
             for counter in problem.counters_of.get(group, ()):
-                yield max(0, self._base.free[counter])
+                if counter not in common.counters:
+                    yield max(0, self._base.free[counter])
 
     # Classes.
 
