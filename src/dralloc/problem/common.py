@@ -7,9 +7,16 @@ nodes has to decide who may use these: see `common_devices`.
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+    Sequence,
+)
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 from dralloc.objects.names import PoolID
@@ -75,15 +82,15 @@ def common_devices(problem: Problem) -> list[CommonDevices]:
     )
     supplies_by_nodes: dict[frozenset[NodeIndex], list[Hashable]] = {}
     for numbers, supplies in supplies_by_views.items():
-        nodes = frozenset[NodeIndex]().union(
-            *(views[number].nodes for number in numbers)
-        )
-        supplies_by_nodes.setdefault(nodes, []).extend(supplies)
-    return [
-        _common(problem, nodes, [devices_of[supply] for supply in supplies])
-        for nodes, supplies in supplies_by_nodes.items()
-        if len(nodes) > 1
-    ]
+        viewers = [views[number].nodes for number in numbers]
+        nodes = frozenset[NodeIndex]().union(*viewers)
+        if len(nodes) > 1:
+            supplies_by_nodes.setdefault(nodes, []).extend(supplies)
+    common = []
+    for nodes, supplies in supplies_by_nodes.items():
+        devices = [devices_of[supply] for supply in supplies]
+        common.append(_common(problem, nodes, devices))
+    return common
 
 
 def _views(problem: Problem) -> list[_View]:
@@ -125,11 +132,8 @@ def _common(
     nodes: frozenset[NodeIndex],
     supplies: Sequence[Collection[DeviceIndex]],
 ) -> CommonDevices:
-    return CommonDevices(
-        nodes,
-        [
-            frozenset(problem.devices[device].slot for device in supply)
-            for supply in supplies
-        ],
-        [device for supply in supplies for device in supply],
-    )
+    def slots_of(supply: Iterable[DeviceIndex]) -> frozenset[SlotIndex]:
+        return frozenset(problem.devices[device].slot for device in supply)
+
+    devices = list(chain.from_iterable(supplies))
+    return CommonDevices(nodes, list(map(slots_of, supplies)), devices)

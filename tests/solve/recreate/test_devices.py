@@ -13,8 +13,16 @@ from hypothesis import strategies as st
 from any_problem import weighted
 from common_pools import common_pools
 from dralloc.check.problem import violations
-from dralloc.problem import DemandIndex, DeviceIndex, NodeIndex, Problem
+from dralloc.problem import (
+    Constraint,
+    ConstraintKind,
+    DemandIndex,
+    DeviceIndex,
+    NodeIndex,
+    Problem,
+)
 from dralloc.problem.solution import Grant, Solution
+from dralloc.solve.first_fit import first_fit
 from dralloc.solve.recreate.answer import WorkingAnswer
 from dralloc.solve.recreate.devices import DeviceSearch, NodeDevices, Site
 from examples import examples
@@ -129,3 +137,28 @@ def test_what_a_search_gives_on_one_node_is_gone_on_others() -> None:
         claim = builder.claim(AlternativeSpec(only=[common]))
         builder.pod(claim, nodes=(node,))
     assert entered(builder.problem()) == [0]
+
+
+@pytest.mark.parametrize(
+    ("colours", "counts", "is_served"),
+    [
+        ([[]], [1], True),
+        ([[], []], [2], False),
+        ([[], []], [1, 1], False),
+        ([[0], [0]], [1, 1], True),
+        ([None], [1], False),
+    ],
+)
+def test_an_empty_list_agrees_with_itself_and_with_nothing_else(
+    colours: list[list[int] | None], counts: list[int], is_served: bool
+) -> None:
+    builder = ProblemBuilder()
+    for colour in colours:
+        attributes = None if colour is None else {"colour": colour}
+        builder.device(0, attributes=attributes)
+    requests = [AlternativeSpec(count) for count in counts]
+    same = Constraint(ConstraintKind.MATCH, "colour")
+    builder.pod(builder.claim(*requests, constraints=[same]))
+    problem = builder.problem()
+    assert entered(problem) == [0] * is_served
+    assert len(first_fit(problem).placements) == is_served

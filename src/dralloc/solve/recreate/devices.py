@@ -681,18 +681,26 @@ class NodeDevices:
                     devices = self._device_offers(
                         alternative, claims, node, constraint
                     )
+                    is_constrained = constraint is not None
+                    if constraint and _is_about_one(
+                        constraint, claim, alternative
+                    ):
+                        devices = self._with_attribute(
+                            constraint, alternative, devices
+                        )
+                        is_constrained = False
                     for offer in devices:
                         mask |= offer.mask
-                        values.update(
-                            dict.fromkeys(sorted(offer.values, key=str))
-                        )
+                        if is_constrained:
+                            comparable = sorted(offer.values, key=str)
+                            values.update(dict.fromkeys(comparable))
                     alternatives.append(
                         RequestOffer(
                             claim_index,
                             request_index,
                             choice,
                             alternative.count or 0,
-                            constraint is not None,
+                            is_constrained,
                             devices,
                         )
                     )
@@ -712,6 +720,20 @@ class NodeDevices:
             if offer is not None:
                 offers.append(offer)
         return offers
+
+    def _with_attribute(
+        self,
+        constraint: Constraint,
+        alternative: Alternative,
+        offers: Iterable[DeviceOffer],
+    ) -> list[DeviceOffer]:
+        """Return the devices that have the attribute of a constraint, be it an empty list."""
+        attribute = constraint.compared(alternative.name)
+        return [
+            offer
+            for offer in offers
+            if attribute in self._problem.devices[offer.device].attributes
+        ]
 
     def _offer(
         self,
@@ -831,6 +853,24 @@ class NodeDevices:
         need = packed(amounts)
         assert need is not None
         return Way(grants, need, tuple(openings.items()), is_in_common)
+
+
+def _is_about_one(
+    constraint: Constraint, claim: Claim, alternative: Alternative
+) -> bool:
+    """Whether a constraint of a claim that can be composed is about one device, which agrees with itself.
+
+    So it does if its attribute is an empty list (upstream behaviour); beside another device it would agree with none.
+    """
+    covered = [
+        request
+        for request in claim.requests
+        if any(
+            constraint.covers(candidate.name)
+            for candidate in request.alternatives
+        )
+    ]
+    return len(covered) == 1 and alternative.count == 1
 
 
 class _CommonSupply:

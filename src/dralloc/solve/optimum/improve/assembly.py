@@ -7,9 +7,9 @@ has any of these devices, and count the rest of them as held, so that all else o
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Set
+from collections.abc import Hashable, Set
 
-from dralloc.problem import AlternativeIndex, NodeIndex, SlotIndex, numbered
+from dralloc.problem import DeviceIndex, NodeIndex, SlotIndex
 from dralloc.problem.common import CommonDevices, common_devices
 from dralloc.problem.indices import DemandIndex
 from dralloc.problem.supply import NODE_DRIVER
@@ -22,7 +22,15 @@ _Stocks = frozenset[CommonDevices]
 
 
 class CommonUse:
-    """Who can use devices that several nodes can use, who could, and who does."""
+    """Tells which nodes and demands have to do with devices that several nodes can use: stocks, one for the same nodes.
+
+    Parameters
+    ----------
+    incumbent
+        The answer in hand.
+    capabilities
+        Those of its problem.
+    """
 
     def __init__(
         self, incumbent: Incumbent, capabilities: NodeCapabilities
@@ -34,66 +42,67 @@ class CommonUse:
         self._stock_of = {
             slot: stock for stock in stocks for slot in stock.slots
         }
-        # Devices with the same key serve the same requests.
-        self._samples = {
-            stock: {
-                problem.eligibility.device_key(device): device
-                for device in stock.devices
-            }
-            for stock in stocks
-        }
-        self._by_node: dict[NodeIndex, set[CommonDevices]] = {}
+        self._on_node: dict[NodeIndex, set[CommonDevices]] = {}
         for stock in stocks:
             for node in stock.nodes:
-                self._by_node.setdefault(node, set()).add(stock)
+                self._on_node.setdefault(node, set()).add(stock)
+        self._without_others = set(filter(self._lacks_others, self._on_node))
+        # Devices with the same key serve the same requests.
+        device_key = problem.eligibility.device_key
+        self._samples: dict[Hashable, DeviceIndex] = {}
+        self._keys_of: dict[CommonDevices, set[Hashable]] = {}
+        for stock in stocks:
+            by_key = {device_key(device): device for device in stock.devices}
+            self._samples |= by_key
+            self._keys_of[stock] = set(by_key)
         self._useful: dict[Hashable, _Stocks] = {}
-        self._relying = {
-            index
-            for index, node in numbered(problem.nodes)
-            if index in self._by_node
-            and all(
-                problem.devices[device].slot in self._stock_of
-                for pool in node.pools
-                if pool.id.driver != NODE_DRIVER
-                for device in pool.devices
-            )
-        }
+
+    def _lacks_others(self, node: NodeIndex) -> bool:
+        devices = [
+            device
+            for pool in self._problem.nodes[node].pools
+            if pool.id.driver != NODE_DRIVER
+            for device in pool.devices
+        ]
+        slots = {self._problem.devices[device].slot for device in devices}
+        return slots <= self._stock_of.keys()
 
     def on_node(self, node: NodeIndex) -> _Stocks:
         """Return the stocks that a node can use."""
-        return frozenset(self._by_node.get(node, ()))
+        return frozenset(self._on_node.get(node, ()))
 
-    def is_all_of(self, node: NodeIndex) -> bool:
-        """Whether a node can use stocks, and has no device beside them."""
-        return node in self._relying
+    def has_no_others(self, node: NodeIndex) -> bool:
+        """Whether a node can use stocks, and no device beside them."""
+        return node in self._without_others
 
     def useful_to(self, demand: DemandIndex) -> _Stocks:
         """Return the stocks with a device that could serve a request of the demand."""
         shape = self._capabilities.shape(demand)
         if shape not in self._useful:
-            alternatives = [
-                alternative.index
-                for claim in self._problem.demands[demand].claims
-                if not claim.is_synthetic
-                for request in claim.requests
-                for alternative in request.alternatives
-            ]
+            keys = self._keys_that_serve(demand)
             self._useful[shape] = frozenset(
                 stock
-                for stock in self._samples
-                if self._serves(stock, alternatives)
+                for stock, keys_of_stock in self._keys_of.items()
+                if not keys_of_stock.isdisjoint(keys)
             )
         return self._useful[shape]
 
-    def _serves(
-        self, stock: CommonDevices, alternatives: Iterable[AlternativeIndex]
-    ) -> bool:
+    def _keys_that_serve(self, demand: DemandIndex) -> set[Hashable]:
+        """Return the keys of devices of stocks that could serve a request of the demand."""
         selects = self._problem.eligibility.selects
-        return any(
-            selects(alternative, device) is True
+        alternatives = [
+            alternative.index
+            for claim in self._problem.demands[demand].claims
+            if not claim.is_synthetic
+            for request in claim.requests
+            for alternative in request.alternatives
+        ]
+        return {
+            key
             for alternative in alternatives
-            for device in self._samples[stock].values()
-        )
+            for key, device in self._samples.items()
+            if selects(alternative, device) is True
+        }
 
     def of_demand(self, demand: DemandIndex) -> _Stocks:
         """Return the stocks that a demand has anything of."""
@@ -147,7 +156,7 @@ class Assembly:
     def add_node(self, node: NodeIndex) -> bool:
         """Add a node, and return True, unless others have reserved it, or all that it has to give."""
         keys: set[Hashable] = {("node", node)}
-        if self._common.is_all_of(node):
+        if self._common.has_no_others(node):
             keys |= self._common.on_node(node)
         if not self._busy.isdisjoint(keys):
             return False

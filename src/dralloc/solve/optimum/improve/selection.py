@@ -163,18 +163,16 @@ class NeighbourhoodSelection:
 
     def _blocks_of(self, demands: Iterable[DemandIndex]) -> list[int]:
         """Return the blocks of demands that are not too large, and that nothing about their demands makes hopeless."""
-        bonds = self.bonds
-        return [
-            block
-            for block in dict.fromkeys(
-                bonds.block_of[demand] for demand in demands
-            )
-            if len(bonds.blocks[block]) <= self._largest_block
-            and not any(
-                self.problem.demands[demand].is_defective
-                for demand in bonds.blocks[block]
-            )
-        ]
+        blocks = dict.fromkeys(
+            self.bonds.block_of[demand] for demand in demands
+        )
+        return list(filter(self._may_be_freed, blocks))
+
+    def _may_be_freed(self, block: int) -> bool:
+        members = self.bonds.blocks[block]
+        return len(members) <= self._largest_block and not any(
+            self.problem.demands[demand].is_defective for demand in members
+        )
 
     def _serving_nodes(self) -> list[NodeIndex]:
         """Return the nodes that could serve any of the demands."""
@@ -183,14 +181,14 @@ class NeighbourhoodSelection:
             for block in self._blocks
             for demand in self.bonds.blocks[block]
         }
-        return [
-            node
-            for node in indices(self.problem.nodes)
-            if any(
+
+        def serves(node: NodeIndex) -> bool:
+            return any(
                 self._capabilities.could_serve(node, demand)
                 for demand in samples.values()
             )
-        ]
+
+        return list(filter(serves, self.problem.all_nodes))
 
     def turns(self, size: int) -> int:
         """Return after about how many neighbourhoods of a size each node could have had a turn."""
