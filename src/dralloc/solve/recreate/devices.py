@@ -300,6 +300,8 @@ def _is_composable(claims: Sequence[Claim]) -> bool:
 _ANY_WAY: Final = 0.1
 """How often devices are taken in another order, and not those that leave most to others: so other answers are met."""
 
+_NO_CHARGE: Final = Charge()
+
 _STATES: Final = 4000
 """For so many states of a node it is remembered what to choose there."""
 
@@ -338,6 +340,10 @@ class NodeDevices:
         self._moved: list[dict[DemandIndex, None]] = [{} for _ in problem.nodes]
         self._moved_in_common: dict[NodeIndex, None] = {}
         self.sites: dict[DemandIndex, Site] = {}
+        # By device and what is charged to it, without the values that a constraint asks for.
+        self._known_offers: dict[
+            tuple[DeviceIndex, Hashable, Hashable], DeviceOffer | None
+        ] = {}
 
     def begin(self, staying: Sequence[Placement]) -> Ledger:
         """Enter those who stay, and return the ledger with them."""
@@ -743,8 +749,23 @@ class NodeDevices:
         constraint: Constraint | None,
     ) -> DeviceOffer | None:
         """Return what a device takes for an alternative; None if there is never enough for it."""
+        charge = self._charge(alternative, number)
+        # Most devices are asked for by many classes that charge the same.
+        key = number, charge.capacity, charge.counters
+        if key not in self._known_offers:
+            self._known_offers[key] = self._new_offer(number, node, charge)
+        offer = self._known_offers[key]
+        if offer is None or constraint is None:
+            return offer
+        attributes = self._problem.devices[number].attributes
+        compared = constraint.compared(alternative.name)
+        return offer._replace(values=attributes.get(compared, frozenset()))
+
+    def _new_offer(
+        self, number: DeviceIndex, node: NodeIndex, charge: Charge
+    ) -> DeviceOffer | None:
         device = self._problem.devices[number]
-        amounts, opening = self._amounts(alternative, number, node)
+        amounts, opening = self._amounts(number, node, charge)
         need, once = packed(amounts), packed(opening)
         if need is None or once is None:
             return None
@@ -763,12 +784,12 @@ class NodeDevices:
             device.slot,
             tuple(dict.fromkeys([row for row in rows if row.total])),
             sum([self._users[counter] for counter, _ in device.consumes]),
-            device.attributes.get(
-                constraint.compared(alternative.name), frozenset()
-            )
-            if constraint
-            else frozenset(),
+            frozenset(),
         )
+
+    def _charge(self, alternative: Alternative, number: DeviceIndex) -> Charge:
+        charge = self._problem.eligibility.charge(alternative.index, number)
+        return charge or _NO_CHARGE
 
     def _sets_of(self, device: Device) -> Iterable[tuple[str, str, str]]:
         """Return the counter sets that a device draws on."""
@@ -780,16 +801,12 @@ class NodeDevices:
         )
 
     def _amounts(
-        self, alternative: Alternative, number: DeviceIndex, node: NodeIndex
+        self, number: DeviceIndex, node: NodeIndex, charge: Charge
     ) -> tuple[list[tuple[PackedRow, int]], list[tuple[PackedRow, int]]]:
-        """Return what a device takes for an alternative, and what its first user takes beside that."""
+        """Return what a device takes with a charge, and what its first user takes beside that."""
         base, device = self._base, self._problem.devices[number]
         cell = self._cells.cell(
             node, is_common=device.slot in self._common.slots
-        )
-        charge = (
-            self._problem.eligibility.charge(alternative.index, number)
-            or Charge()
         )
         amounts = [
             (self._counter_row(node, counter), amount)
@@ -844,7 +861,8 @@ class NodeDevices:
             # Admin access holds nothing; what is beside it in the same claims counts for everybody else.
             if claim.is_synthetic or alternative.admin:
                 continue
-            taken, once = self._amounts(alternative, grant.device, node)
+            charge = self._charge(alternative, grant.device)
+            taken, once = self._amounts(grant.device, node, charge)
             amounts += taken
             opening = packed(once)
             assert opening is not None

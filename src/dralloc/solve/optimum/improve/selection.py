@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dralloc.problem import NodeIndex, SlotIndex, indices
+from dralloc.problem import NodeIndex, SlotIndex
 from dralloc.problem.indices import DemandIndex
 from dralloc.problem.solution import APPRAISAL_UNIT, Appraisal
 from dralloc.solve.optimum.candidates import NodeCapabilities
