@@ -306,6 +306,10 @@ _STATES: Final = 4000
 """For so many states of a node it is remembered what to choose there."""
 
 
+_CounterSet = tuple[str, str, str]
+"""Driver, pool and name."""
+
+
 class NodeDevices:
     """Chooses devices, and knows what is left of them.
 
@@ -344,6 +348,7 @@ class NodeDevices:
         self._known_offers: dict[
             tuple[DeviceIndex, Hashable, Hashable], DeviceOffer | None
         ] = {}
+        self._known_rows: dict[_CounterSet, Sequence[PackedRow]] = {}
 
     def begin(self, staying: Sequence[Placement]) -> Ledger:
         """Enter those who stay, and return the ledger with them."""
@@ -771,10 +776,7 @@ class NodeDevices:
             return None
         rows = [row for row, _ in amounts if device.shareable]
         for counter_set in self._sets_of(device):
-            rows += [
-                self._counter_row(node, counter)
-                for counter in self._counters_of[counter_set]
-            ]
+            rows += self._rows_of(counter_set, node)
         taken = [row for row, _ in (*amounts, *opening)]
         return DeviceOffer(
             number,
@@ -791,7 +793,18 @@ class NodeDevices:
         charge = self._problem.eligibility.charge(alternative.index, number)
         return charge or _NO_CHARGE
 
-    def _sets_of(self, device: Device) -> Iterable[tuple[str, str, str]]:
+    def _rows_of(
+        self, counter_set: _CounterSet, node: NodeIndex
+    ) -> Sequence[PackedRow]:
+        """Return where the counters of a set stand."""
+        if counter_set not in self._known_rows:
+            self._known_rows[counter_set] = [
+                self._counter_row(node, counter)
+                for counter in self._counters_of[counter_set]
+            ]
+        return self._known_rows[counter_set]
+
+    def _sets_of(self, device: Device) -> Iterable[_CounterSet]:
         """Return the counter sets that a device draws on."""
         return dict.fromkeys(
             [
