@@ -312,6 +312,28 @@ def test_nodes_with_a_few_devices_in_common_are_in_one_part(
     )
 
 
+def test_nodes_that_have_nothing_but_common_counters_are_in_one_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Counters of one pool are not divided: the other part would have nothing to do."""
+    monkeypatch.setattr("dralloc.solve.recreate.parts._FEW_NODES", 2)
+    parts: list[int] = []
+
+    def run(task: _PartTask, *_: object) -> Sequence[Placement]:
+        parts.append(len(task.part.excerpt().problem.nodes))
+        return task.present
+
+    monkeypatch.setattr(_PartTask, "run", run)
+    builder = ProblemBuilder(nodes=4)
+    memory = builder.counter(10)
+    for _ in range(20):
+        builder.device(None, {memory: 1})
+    builder.pod(builder.claim(AlternativeSpec()))
+    problem = builder.problem()
+    list(recreated(problem, (), Options(), lambda: 60.0))
+    assert set(parts) == {4}
+
+
 def test_where_no_node_can_serve_anybody_nothing_is_searched() -> None:
     builder = ProblemBuilder(nodes=2)
     builder.device(0, capacity={"memory": 10})

@@ -1,8 +1,8 @@
 """Parts of a problem that are searched side by side: nodes, common devices and demands, dealt out anew in each round.
 
 Each node is in one part, with the nodes that it has devices in common with. Devices that many nodes can use would make
-one part of them all; they are dealt out instead, as nodes are. Of demands, each is in the part where it stands,
-or, if it waits, in one that is drawn. Who would have to be in two parts is in none, and stays where it is.
+one part of them all; most often they are dealt out instead, as nodes are. Of demands, each is in the part where it
+stands, or, if it waits, in one that is drawn. Who would have to be in two parts is in none, and stays where it is.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from dralloc.problem import (
 from dralloc.problem.common import CommonDevices, common_devices
 from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.solution import Placement
+from dralloc.problem.supply import NODE_DRIVER
 from dralloc.solve.recreate.answer import MovableUnit, serving_nodes
 
 __all__ = ["PartDealer", "SearchPart"]
@@ -81,18 +82,20 @@ class PartDealer:
         self._problem = problem
         self._movable = movable
         self._random = random
-        common = common_devices(problem)
-        wide = [shared for shared in common if len(shared.nodes) >= _FEW_NODES]
-        narrow = [shared for shared in common if len(shared.nodes) < _FEW_NODES]
+        dealt: list[CommonDevices] = []
+        tying: list[CommonDevices] = []
+        for common in common_devices(problem):
+            kind = dealt if _can_be_dealt_out(problem, common) else tying
+            kind.append(common)
         self._supplies = [
-            supply for shared in wide for supply in shared.supplies
+            supply for common in dealt for supply in common.supplies
         ]
         self._supply_of = {
             slot: number
             for number, supply in enumerate(self._supplies)
             for slot in supply
         }
-        self._groups = _groups(problem, movable, narrow)
+        self._groups = _groups(problem, movable, tying)
 
     def deal_nodes(
         self, chosen: Collection[NodeIndex] | None = None
@@ -202,14 +205,46 @@ class PartDealer:
         ]
 
 
+def _can_be_dealt_out(problem: Problem, common: CommonDevices) -> bool:
+    """Whether devices are for many nodes, and parts have something to do if the devices come to others.
+
+    They have if there is enough for all parts, or if most nodes have other devices, too. Devices of one pool with
+    counters are one supply, and all that some clusters have.
+    """
+    if len(common.nodes) < _FEW_NODES:
+        return False
+    relying = [
+        node for node in common.nodes if _has_no_others(problem, node, common)
+    ]
+    is_enough_for_all = len(common.supplies) >= _SIDE_BY_SIDE
+    return is_enough_for_all or 2 * len(relying) <= len(common.nodes)
+
+
+def _has_no_others(
+    problem: Problem, node: NodeIndex, common: CommonDevices
+) -> bool:
+    devices = [
+        device
+        for pool in problem.nodes[node].pools
+        if pool.id.driver != NODE_DRIVER
+        for device in pool.devices
+    ]
+    return all(
+        problem.devices[device].slot in common.slots for device in devices
+    )
+
+
 def _groups(
     problem: Problem,
     units: Collection[MovableUnit],
-    narrow: Iterable[CommonDevices],
+    tying: Iterable[CommonDevices],
 ) -> list[list[NodeIndex]]:
     """Return the nodes in groups that have no devices in common, nor a small domain that a gang has to be in.
 
-    Devices that many nodes can use tie none of them together: they are dealt out as nodes are.
+    Parameters
+    ----------
+    tying
+        Devices that tie the nodes together which can use them. Others are dealt out as nodes are.
 
     Groups of which no node could serve any of the units are left out: dealt out with the others they would leave fewer
     nodes in each part between which demands can be exchanged. Most nodes of many clusters have no devices.
@@ -218,8 +253,8 @@ def _groups(
         id(unit.rule.domains): unit.rule.domains for unit in units if unit.rule
     }
     forest: UnionFind[Hashable] = UnionFind()
-    for shared in narrow:
-        forest.union(*(("node", number) for number in shared.nodes))
+    for common in tying:
+        forest.union(*(("node", number) for number in common.nodes))
     for topology, domains in topologies.items():
         sizes = Tally(domains.values())
         for number, node in numbered(problem.nodes):
