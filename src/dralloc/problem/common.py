@@ -13,6 +13,7 @@ from collections.abc import (
     Hashable,
     Iterable,
     Sequence,
+    Set,
 )
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,8 +29,9 @@ from dralloc.problem.indices import (
     numbered,
 )
 from dralloc.problem.problem import Problem
+from dralloc.problem.supply import NODE_DRIVER
 
-__all__ = ["CommonDevices", "common_devices"]
+__all__ = ["CommonDevices", "common_devices", "has_no_others"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +93,19 @@ def common_devices(problem: Problem) -> list[CommonDevices]:
         devices = [devices_of[supply] for supply in supplies]
         common.append(_common(problem, nodes, devices))
     return common
+
+
+def has_no_others(
+    problem: Problem, node: NodeIndex, slots: Set[SlotIndex]
+) -> bool:
+    """Whether a node can use no devices but these, beside that which stands for the node itself."""
+    devices = [
+        device
+        for pool in problem.nodes[node].pools
+        if pool.id.driver != NODE_DRIVER
+        for device in pool.devices
+    ]
+    return all(problem.devices[device].slot in slots for device in devices)
 
 
 def _views(problem: Problem) -> list[_View]:

@@ -301,10 +301,10 @@ _ANY_WAY: Final = 0.1
 """How often devices are taken in another order, and not those that leave most to others: so other answers are met."""
 
 _NO_CHARGE: Final = Charge()
+"""Of devices that are granted whole, and have no counters that requests charge."""
 
 _STATES: Final = 4000
 """For so many states of a node it is remembered what to choose there."""
-
 
 _CounterSet = tuple[str, str, str]
 """Driver, pool and name."""

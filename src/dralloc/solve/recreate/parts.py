@@ -28,10 +28,9 @@ from dralloc.problem import (
     indices,
     numbered,
 )
-from dralloc.problem.common import CommonDevices, common_devices
+from dralloc.problem.common import CommonDevices, common_devices, has_no_others
 from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.solution import Placement
-from dralloc.problem.supply import NODE_DRIVER
 from dralloc.solve.recreate.answer import MovableUnit, serving_nodes
 
 __all__ = ["PartDealer", "SearchPart"]
@@ -214,24 +213,12 @@ def _can_be_dealt_out(problem: Problem, common: CommonDevices) -> bool:
     if len(common.nodes) < _FEW_NODES:
         return False
     relying = [
-        node for node in common.nodes if _has_no_others(problem, node, common)
+        node
+        for node in common.nodes
+        if has_no_others(problem, node, common.slots)
     ]
     is_enough_for_all = len(common.supplies) >= _SIDE_BY_SIDE
     return is_enough_for_all or 2 * len(relying) <= len(common.nodes)
-
-
-def _has_no_others(
-    problem: Problem, node: NodeIndex, common: CommonDevices
-) -> bool:
-    devices = [
-        device
-        for pool in problem.nodes[node].pools
-        if pool.id.driver != NODE_DRIVER
-        for device in pool.devices
-    ]
-    return all(
-        problem.devices[device].slot in common.slots for device in devices
-    )
 
 
 def _groups(

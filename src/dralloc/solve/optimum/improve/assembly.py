@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Set
 
 from dralloc.problem import DeviceIndex, NodeIndex, SlotIndex
-from dralloc.problem.common import CommonDevices, common_devices
+from dralloc.problem.common import CommonDevices, common_devices, has_no_others
 from dralloc.problem.indices import DemandIndex
-from dralloc.problem.supply import NODE_DRIVER
 from dralloc.solve.optimum.candidates import NodeCapabilities
 from dralloc.solve.optimum.improve.incumbent import Bonds, Incumbent
 
@@ -46,7 +45,11 @@ class CommonUse:
         for stock in stocks:
             for node in stock.nodes:
                 self._on_node.setdefault(node, set()).add(stock)
-        self._without_others = set(filter(self._lacks_others, self._on_node))
+        self._without_others = {
+            node
+            for node in self._on_node
+            if has_no_others(problem, node, self._stock_of.keys())
+        }
         # Devices with the same key serve the same requests.
         device_key = problem.eligibility.device_key
         self._samples: dict[Hashable, DeviceIndex] = {}
@@ -56,16 +59,6 @@ class CommonUse:
             self._samples |= by_key
             self._keys_of[stock] = set(by_key)
         self._useful: dict[Hashable, _Stocks] = {}
-
-    def _lacks_others(self, node: NodeIndex) -> bool:
-        devices = [
-            device
-            for pool in self._problem.nodes[node].pools
-            if pool.id.driver != NODE_DRIVER
-            for device in pool.devices
-        ]
-        slots = {self._problem.devices[device].slot for device in devices}
-        return slots <= self._stock_of.keys()
 
     def on_node(self, node: NodeIndex) -> _Stocks:
         """Return the stocks that a node can use."""
