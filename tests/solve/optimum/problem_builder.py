@@ -40,6 +40,7 @@ from strategies import TableEligibility
 __all__ = [
     "AlternativeSpec",
     "ProblemBuilder",
+    "all_but_a_full_device",
     "answer",
     "devices_of",
     "placed",
@@ -240,6 +241,26 @@ def devices_of(solution: Solution) -> list[list[int]]:
         [grant.device for claim in placement.grants for grant in claim]
         for placement in solution.placements
     ]
+
+
+def all_but_a_full_device() -> Problem:
+    """A pod fills device 0; so a claim for all devices gets device 1 alone. A third one waits for cores of device 0.
+
+    There is room for the first pod on device 1. If it goes there, the claim for all lacks device 0. That claim is one
+    of a gang of three, of which the others ask for nothing.
+    """
+    builder = ProblemBuilder()
+    builder.device(capacity={"memory": 1, "cores": 4})
+    builder.device(capacity={"memory": 3, "cores": 8})
+    filling = AlternativeSpec(capacity={"memory": 1, "cores": 4})
+    all_devices = AlternativeSpec(None, capacity={"memory": 1, "cores": 0})
+    waiting = AlternativeSpec(only=[0], capacity={"memory": 0, "cores": 4})
+    builder.pod(builder.claim(filling))
+    builder.pod(builder.claim(all_devices), gang="trio")
+    builder.pod(gang="trio")
+    builder.pod(gang="trio")
+    builder.pod(builder.claim(waiting))
+    return builder.problem()
 
 
 def rack_with_a_waiting_gang() -> Problem:

@@ -38,7 +38,11 @@ from dralloc.solve.recreate.starts import Starts
 from examples import examples
 from pod_strategies import bound_pods
 from scheduling_wire import node, pod
-from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
+from solve.optimum.problem_builder import (
+    AlternativeSpec,
+    ProblemBuilder,
+    all_but_a_full_device,
+)
 
 THOROUGH = settings(
     max_examples=examples(60),
@@ -164,6 +168,16 @@ def test_whoever_leaves_can_come_back(problem: Problem) -> None:
             assert list(answer.may_hold(member, [site.node]))
             answer.restore(member, site)
     assert answer.placements() == list(start)
+
+
+def test_who_fills_a_device_that_all_devices_are_without_stays() -> None:
+    problem = all_but_a_full_device()
+    start = first_fit(problem).placements
+    search = ChangeSearch(problem, start, seed=0)
+    for _ in range(20):
+        search.step()
+    assert tuple(search.answer.placements()) == start
+    assert list(recreated(problem, start, Options(), lambda: 60.0)) == [start]
 
 
 def test_nodes_that_devices_take_of_are_filled() -> None:
@@ -551,7 +565,7 @@ def test_who_depends_on_others_stays() -> None:
     builder.pod(common)
     builder.pod(common)
     builder.pod(builder.claim(AlternativeSpec(defect="no such class")))
-    assert [unit.members for unit in movable_units(builder.problem())] == [
+    assert [unit.members for unit in movable_units(builder.problem(), ())] == [
         (0,),
         (1, 2),
     ]

@@ -20,6 +20,7 @@ from typing import Final
 
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Claim, Demand, NodeIndex, Problem, quorum_of
+from dralloc.problem.all_devices import passed_over
 from dralloc.problem.indices import DemandIndex, grouped, numbered
 from dralloc.problem.inter_pod import InterPodRule, OneDomain
 from dralloc.problem.solution import Placement
@@ -62,13 +63,19 @@ class MovableUnit:
         return len(self.members) == self.quorum == 1 and self.rule is None
 
 
-def movable_units(problem: Problem) -> list[MovableUnit]:
+def movable_units(
+    problem: Problem, placements: Iterable[Placement]
+) -> list[MovableUnit]:
     """Return the demands and gangs that nobody else depends on, nor they on others.
 
     They share no claim with others, are in no group above a gang, and in no namespace with a budget; the only rule
     between pods that they may have a role in is that a gang is in one domain. So each of them can come and go by
     itself, and only what nodes have left decides where it may stand.
+
+    Nor do those come and go that fill a device in these placements which a claim for all devices passed over: without
+    them the claim would lack it. Claims for all devices stay themselves, as first fit's search for them may fail.
     """
+    fillers = _fillers(problem, placements)
     claim_users = Tally(
         claim.key for demand in problem.demands for claim in demand.claims
     )
@@ -87,7 +94,7 @@ def movable_units(problem: Problem) -> list[MovableUnit]:
             _is_free(demand, claim_users)
             and demand.key.namespace not in with_budget
             for demand in demands
-        )
+        ) and fillers.isdisjoint(members)
         rules = {role.rule for demand in demands for role in demand.roles}
         if free and _know_one_domain(demands, rules, rule_users):
             rule = next(
@@ -97,6 +104,25 @@ def movable_units(problem: Problem) -> list[MovableUnit]:
             quorum = max(1, quorum_of(demands))
             units.append(MovableUnit(tuple(members), quorum, rule))
     return units
+
+
+def _fillers(
+    problem: Problem, placements: Iterable[Placement]
+) -> set[DemandIndex]:
+    """Return the demands with a share of a device that a claim for all devices passed over."""
+    placements = tuple(placements)
+    full = {
+        problem.devices[device].slot
+        for placement in placements
+        for device, _ in passed_over(problem, placement)
+    }
+    return {
+        placement.demand
+        for placement in placements
+        for claim_grants in placement.grants
+        for grant in claim_grants
+        if problem.devices[grant.device].slot in full
+    }
 
 
 def serving_nodes(
@@ -190,7 +216,8 @@ class WorkingAnswer:
         self._devices = NodeDevices(problem, search, random)
         self.unit_of: dict[DemandIndex, MovableUnit] = {}
         self._class_of: dict[DemandIndex, DeviceWish] = {}
-        for unit in movable_units(problem):
+        placements = tuple(placements)
+        for unit in movable_units(problem, placements):
             self._learn(unit)
         self._gather_allowed()
         self._gather_domains()

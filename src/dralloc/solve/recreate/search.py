@@ -89,7 +89,7 @@ def recreated(  # noqa: PLR0913 - what to search, how, and where first
     around
         Nodes to search first, as long as that helps; then all of them.
     """
-    movable = movable_units(problem)
+    movable = movable_units(problem, placements)
     steps = options.steps
     rounds = _Rounds(problem, movable, options, appraisal)
     for nodes in (around, None) if around else (None,):

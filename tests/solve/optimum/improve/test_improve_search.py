@@ -52,6 +52,7 @@ from mixed_strategies import mixed_clusters
 from solve.optimum.problem_builder import (
     AlternativeSpec,
     ProblemBuilder,
+    all_but_a_full_device,
     rack_with_a_waiting_gang,
 )
 
@@ -127,6 +128,27 @@ def test_what_several_nodes_can_use_is_given_once(
         )
     for answer in search.run(Stop()):
         assert violations(problem, Solution(answer)) == []
+
+
+@pytest.mark.parametrize(("freed_at_once", "most"), [(2, 4), (5, 5)])
+def test_who_fills_a_device_leaves_only_with_who_passed_it_over(
+    monkeypatch: pytest.MonkeyPatch, freed_at_once: int, most: int
+) -> None:
+    """The gang with the claim for all is not freed where it is too large."""
+    reaches = (_Reach(freed_at_once, 0.1),)
+    monkeypatch.setattr(improve_search, "_REACHES", reaches)
+    problem = all_but_a_full_device()
+    start = first_fit(problem).placements
+    search = NeighbourhoodSearch(
+        DemandSubset(problem, indices(problem.demands)),
+        placed_weight(problem),
+        start,
+        Options(),
+        thorough=False,
+    )
+    *_, best = start, *search.run(Stop())
+    assert violations(problem, Solution(best)) == []
+    assert len(best) == most
 
 
 @THOROUGH

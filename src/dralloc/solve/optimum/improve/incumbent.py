@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from networkx.utils import UnionFind
 
 from dralloc.problem import Charge, DeviceIndex, NodeIndex, Problem
+from dralloc.problem.all_devices import lacks_a_device, passed_over
 from dralloc.problem.indices import DemandIndex, grouped, indices, numbered
 from dralloc.problem.inter_pod import InterPodRule
 from dralloc.problem.ledger import Ledger
@@ -34,6 +35,8 @@ class Incumbent:
         self.problem = problem
         self.placements: dict[DemandIndex, Placement] = {}
         self.ledger = Ledger(problem)
+        # Demands with a claim for all devices that passed some over.
+        self._passing_over: set[DemandIndex] = set()
         self._on_node: list[dict[DemandIndex, None]] = [
             {} for _ in problem.nodes
         ]
@@ -44,6 +47,8 @@ class Incumbent:
         """Add the placement of a demand that is not placed."""
         self.placements[placement.demand] = placement
         self._on_node[placement.node][placement.demand] = None
+        if any(passed_over(self.problem, placement)):
+            self._passing_over.add(placement.demand)
         for device, charge in self._charges(placement):
             self.ledger.enter(
                 self.problem.devices[device],
@@ -55,6 +60,7 @@ class Incumbent:
         """Take out the placement of a demand, and return it."""
         placement = self.placements.pop(demand)
         del self._on_node[placement.node][demand]
+        self._passing_over.discard(demand)
         for device, charge in self._charges(placement):
             self.ledger.revoke(
                 self.problem.devices[device],
@@ -76,6 +82,16 @@ class Incumbent:
         finally:
             for placement in withdrawn:
                 self.enter(placement)
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether no claim for all devices lacks one that it passed over (see `dralloc.problem.all_devices`)."""
+        for demand in list(self._passing_over):
+            placement = self.placements[demand]
+            with self.without([demand]):
+                if lacks_a_device(self.problem, placement, self.ledger):
+                    return False
+        return True
 
     def on_node(self, node: NodeIndex) -> Sequence[DemandIndex]:
         """The demands that are placed on a node."""

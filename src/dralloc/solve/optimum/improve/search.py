@@ -312,8 +312,9 @@ class NeighbourhoodSearch:
         costs = self._costs(area, area.before)
         self._exchange(area.before, after)
         new_costs = self._costs(area, after)
-        if new_costs > costs:
+        if new_costs > costs or not self.incumbent.keeps_all:
             self._exchange(after, area.before)
+            return False
         return new_costs < costs
 
     def _exchange(
