@@ -24,7 +24,8 @@ from dralloc.problem import (
 from dralloc.problem.solution import Grant, Solution
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.recreate.answer import WorkingAnswer
-from dralloc.solve.recreate.devices import DeviceSearch, NodeDevices, Site
+from dralloc.solve.recreate.device_search import DeviceSearch
+from dralloc.solve.recreate.devices import NodeDevices, Site
 from examples import examples
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 

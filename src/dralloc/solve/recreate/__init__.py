@@ -5,10 +5,11 @@ and Vanden Berghe 2020). Who comes back gets the first devices that fit; so this
 no special shape of hardware, and serves any mixture. What it cannot do is left to the optimum, which starts from its
 answers: move gangs and others that depend on each other, and prove anything.
 
-`cells` packs what nodes have left into integers; `rooms` knows CPU and memory, `devices` which devices a demand gets;
-`answer` is an answer that pods leave and enter, `change` a search through small changes. `parts` deals a problem out to
-parts, and `search` searches all of them side by side, round after round. `orders` has answers to begin with, and
-`starts` is all of this together: what is cheap to have before a model is built.
+`cells` packs what nodes have left into integers; `rooms` knows CPU and memory, `offers` what devices take, `devices`
+which of them a demand gets, or, where integers do not tell, `device_search`; `common_supply` is about what several
+nodes can use. `answer` is an answer that pods leave and enter, `change` a search through small changes. `parts` deals a
+problem out to parts, and `search` searches all of them side by side, round after round. `orders` has answers to begin
+with, and `starts` is all of this together: what is cheap to have before a model is built.
 """
 
 __all__: list[str] = []

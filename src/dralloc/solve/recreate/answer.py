@@ -25,8 +25,8 @@ from dralloc.problem.indices import DemandIndex, grouped, numbered
 from dralloc.problem.inter_pod import InterPodRule, OneDomain
 from dralloc.problem.solution import Placement
 from dralloc.solve.first_fit.candidates import ClaimClass
+from dralloc.solve.recreate.device_search import DeviceSearch
 from dralloc.solve.recreate.devices import (
-    DeviceSearch,
     DeviceWish,
     NodeDevices,
     Site,

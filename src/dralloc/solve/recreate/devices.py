@@ -9,137 +9,48 @@ what fits, are for first fit's search, in a ledger that is brought up to date be
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
+from collections.abc import Hashable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final, NamedTuple
 
-from networkx.utils import UnionFind
-
-from dralloc.objects.errors import AllocationError
 from dralloc.problem import (
-    Charge,
     Claim,
-    Constraint,
     ConstraintKind,
-    CounterIndex,
-    Device,
     DeviceIndex,
     NodeIndex,
     Problem,
-    Scalar,
-    SlotIndex,
-    numbered,
 )
-from dralloc.problem.common import common_devices
-from dralloc.problem.indices import DemandIndex, grouped
+from dralloc.problem.indices import DemandIndex
 from dralloc.problem.ledger import Ledger
-from dralloc.problem.requests import Alternative
 from dralloc.problem.solution import (
     Grant,
     Placement,
     charged_grants,
     served_by,
 )
-from dralloc.solve.first_fit.batch import QuickRun
-from dralloc.solve.first_fit.candidates import ClaimClass, places
+from dralloc.solve.first_fit.candidates import ClaimClass
 from dralloc.solve.first_fit.plain import Found
 from dralloc.solve.recreate.cells import (
     NodeCells,
-    PackedRow,
     bits_of,
-    mask_of,
     packed,
 )
+from dralloc.solve.recreate.common_supply import CommonSupply
+from dralloc.solve.recreate.device_search import DeviceSearch
+from dralloc.solve.recreate.offers import (
+    DeviceAmounts,
+    DeviceOffer,
+    OfferBook,
+    RequestOffer,
+    RowAmounts,
+    WishOffers,
+)
 
-__all__ = ["DeviceSearch", "DeviceWish", "NodeDevices", "Site", "Way"]
-
-# ----------------------------------------------------------------------------
-# First fit's search, in a ledger that says who is where.
-
-
-class DeviceSearch(QuickRun):
-    """Finds devices as first fit does, beside those who were admitted."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem)
-        self._admitted: dict[int, Placement] = {}
-
-    @property
-    def charges_nodes(self) -> bool:
-        """Whether devices take something of nodes (KEP-5517)."""
-        return self._has_footprints
-
-    def class_of(self, claims: Sequence[Claim]) -> ClaimClass | None:
-        """Return the class of a demand's claims; None if a search for them may end with an error."""
-        claim_class = self._class_to_place(claims)
-        if claim_class is None or claim_class.may_ask_too_much:
-            return None
-        return claim_class
-
-    def hopeful_nodes(
-        self, claim_class: ClaimClass, claims: Sequence[Claim]
-    ) -> list[bool]:
-        """Return by node whether a class may be served there as long as nobody else is."""
-        hopeful = self._failures.hopeful(claim_class, claims)
-        return [bool(is_hopeful) for is_hopeful in hopeful]
-
-    def node_device(self, node: NodeIndex) -> DeviceIndex | None:
-        """Return the device that stands for what a node has; None if there is none, or if devices take of it, too."""
-        if self._has_footprints:
-            return None
-        return next(iter(self._index.of_node(node)), None)
-
-    def devices_for(
-        self, alternative: Alternative, claims: Sequence[Claim], node: NodeIndex
-    ) -> Iterator[DeviceIndex]:
-        """Give out the devices of a node that may serve an alternative of some claims, in order."""
-        candidates = self._index.on(claims, node)
-        for place, candidate in places(claims):
-            if candidate.index == alternative.index:
-                listed = candidates.lists[place]
-                yield from (
-                    device
-                    for device in listed.devices
-                    if device not in listed.failing
-                )
-
-    def node_of(self, demand: DemandIndex) -> NodeIndex | None:
-        """Return where a demand was admitted; None if it was not."""
-        placement = self._admitted.get(demand)
-        return None if placement is None else placement.node
-
-    def admit(self, placement: Placement) -> None:
-        """Let a demand have what it is placed with."""
-        self.accept(placement)
-        self.placements.pop()
-        self._admitted[placement.demand] = placement
-
-    def withdraw(self, demand: DemandIndex) -> None:
-        """Give back what a demand has, if it was admitted."""
-        placement = self._admitted.pop(demand, None)
-        if placement is not None:
-            self._release(placement)
-
-    def find(
-        self, claim_class: ClaimClass, claims: Sequence[Claim], node: NodeIndex
-    ) -> Found | None:
-        """Return what claims get on a node; None if nothing. Nothing of it is in use afterwards."""
-        candidates = self._index.on(claims, node)
-        try:
-            grants = self._attempt_at(candidates, claims, claim_class)
-            if self._has_footprints:
-                grants = self._checked(claims, grants)
-        except AllocationError:
-            # A selector fails on a device: the node is no use to the demand.
-            return None
-        finally:
-            self._ledger.revert()
-        return grants
-
+__all__ = ["DeviceWish", "NodeDevices", "Site", "Way"]
 
 # ----------------------------------------------------------------------------
-# What devices take, and classes of demands.
+# Classes of demands.
 
 
 class Way(NamedTuple):
@@ -168,67 +79,6 @@ class Site(NamedTuple):
 
     node: NodeIndex
     way: Way
-
-
-class DeviceOffer(NamedTuple):
-    """A device that may serve an alternative.
-
-    Parameters
-    ----------
-    need, opening
-        What it takes, packed, and what its first user takes beside that.
-    mask
-        The bits of all that the choice looks at.
-    slot
-        The physical device.
-    rows
-        What it draws on, and what is beside that: of a GPU with partitions all counters of the GPU.
-    rivals
-        How many devices draw on the same counters.
-    values
-        Those of the attribute that a constraint is about.
-    """
-
-    device: DeviceIndex
-    need: int
-    opening: int
-    mask: int
-    slot: int
-    rows: tuple[PackedRow, ...]
-    rivals: int
-    values: frozenset[Scalar]
-
-
-class RequestOffer(NamedTuple):
-    """An alternative of a request, by its place among claims, with the devices of a node that may serve it."""
-
-    claim: int
-    request: int
-    choice: int
-    devices_asked: int
-    is_constrained: bool
-    devices: Sequence[DeviceOffer]
-
-
-class WishOffers(NamedTuple):
-    """What a node has for the requests of a class.
-
-    Parameters
-    ----------
-    before
-        By claim, what it gets without a choice: what stands for the node.
-    requests
-        By request its alternatives.
-    values
-        What the devices under a constraint may have in common.
-    mask
-        The bits of all that decides which devices are picked.
-    """
-
-    before: Found
-    requests: Sequence[Sequence[RequestOffer]]
-    values: Sequence[Scalar | None]
-    mask: int
 
 
 class RememberedChoices(NamedTuple):
@@ -300,14 +150,8 @@ def _is_composable(claims: Sequence[Claim]) -> bool:
 _ANY_WAY: Final = 0.1
 """How often devices are taken in another order, and not those that leave most to others: so other answers are met."""
 
-_NO_CHARGE: Final = Charge()
-"""Of devices that are granted whole, and have no counters that requests charge."""
-
 _STATES: Final = 4000
 """For so many states of a node it is remembered what to choose there."""
-
-_CounterSet = tuple[str, str, str]
-"""Driver, pool and name."""
 
 
 class NodeDevices:
@@ -328,27 +172,13 @@ class NodeDevices:
         self._random = random
         self._search = search
         self._classes: dict[tuple[ClaimClass, int], DeviceWish] = {}
-        self._users: Tally[int] = Tally(
-            counter
-            for device in problem.devices
-            for counter, _ in device.consumes
-        )
-        self._counters_of = grouped(
-            (counter.id[:-1], number)
-            for number, counter in numbered(problem.counters)
-        )
         self._shares: Tally[int] = Tally()
-        self._common = _CommonSupply(problem)
+        self._common = CommonSupply(problem)
         # Who came and left since first fit's search heard of it, by node; and the nodes where that was about more than
         # the node.
         self._moved: list[dict[DemandIndex, None]] = [{} for _ in problem.nodes]
         self._moved_in_common: dict[NodeIndex, None] = {}
         self.sites: dict[DemandIndex, Site] = {}
-        # By device and what is charged to it, without the values that a constraint asks for.
-        self._known_offers: dict[
-            tuple[DeviceIndex, Hashable, Hashable], DeviceOffer | None
-        ] = {}
-        self._known_rows: dict[_CounterSet, Sequence[PackedRow]] = {}
 
     def begin(self, staying: Sequence[Placement]) -> Ledger:
         """Enter those who stay, and return the ledger with them."""
@@ -361,6 +191,8 @@ class NodeDevices:
             self._search.accept(placement)
         self._is_additive = self._additive_nodes()
         self._cells = NodeCells(len(problem.nodes), self._bits_of_nodes())
+        self._amounts = DeviceAmounts(problem, base, self._cells, self._common)
+        self._offer_book = OfferBook(problem, self._search, self._amounts)
         return base
 
     def _additive_nodes(self) -> list[bool]:
@@ -662,194 +494,8 @@ class NodeDevices:
     def _offers(self, wish: DeviceWish, node: NodeIndex) -> WishOffers:
         """Return what a node has for a class."""
         if node not in wish.offers:
-            wish.offers[node] = self._new_offers(wish, node)
+            wish.offers[node] = self._offer_book.for_claims(wish.claims, node)
         return wish.offers[node]
-
-    def _new_offers(self, wish: DeviceWish, node: NodeIndex) -> WishOffers:
-        before: list[tuple[Grant, ...]] = []
-        requests: list[list[RequestOffer]] = []
-        values: dict[Scalar | None, None] = {}
-        mask = 0
-        claims = wish.claims
-        for claim_index, claim in enumerate(claims):
-            before.append(())
-            if claim.is_synthetic:
-                node_device = self._search.node_device(node)
-                if node_device is not None:
-                    before[-1] = (Grant(0, 0, node_device),)
-                continue
-            for request_index, request in enumerate(claim.requests):
-                alternatives = []
-                for choice, alternative in enumerate(request.alternatives):
-                    constraint = next(
-                        (
-                            constraint
-                            for constraint in claim.constraints
-                            if constraint.covers(alternative.name)
-                        ),
-                        None,
-                    )
-                    devices = self._device_offers(
-                        alternative, claims, node, constraint
-                    )
-                    is_constrained = constraint is not None
-                    if constraint and _is_about_one(
-                        constraint, claim, alternative
-                    ):
-                        devices = self._with_attribute(
-                            constraint, alternative, devices
-                        )
-                        is_constrained = False
-                    for offer in devices:
-                        mask |= offer.mask
-                        if is_constrained:
-                            comparable = sorted(offer.values, key=str)
-                            values.update(dict.fromkeys(comparable))
-                    alternatives.append(
-                        RequestOffer(
-                            claim_index,
-                            request_index,
-                            choice,
-                            alternative.count or 0,
-                            is_constrained,
-                            devices,
-                        )
-                    )
-                requests.append(alternatives)
-        return WishOffers(tuple(before), requests, list(values) or [None], mask)
-
-    def _device_offers(
-        self,
-        alternative: Alternative,
-        claims: Sequence[Claim],
-        node: NodeIndex,
-        constraint: Constraint | None,
-    ) -> list[DeviceOffer]:
-        offers = []
-        for device in self._search.devices_for(alternative, claims, node):
-            offer = self._offer(alternative, device, node, constraint)
-            if offer is not None:
-                offers.append(offer)
-        return offers
-
-    def _with_attribute(
-        self,
-        constraint: Constraint,
-        alternative: Alternative,
-        offers: Iterable[DeviceOffer],
-    ) -> list[DeviceOffer]:
-        """Return the devices that have the attribute of a constraint, be it an empty list."""
-        attribute = constraint.compared(alternative.name)
-        return [
-            offer
-            for offer in offers
-            if attribute in self._problem.devices[offer.device].attributes
-        ]
-
-    def _offer(
-        self,
-        alternative: Alternative,
-        number: DeviceIndex,
-        node: NodeIndex,
-        constraint: Constraint | None,
-    ) -> DeviceOffer | None:
-        """Return what a device takes for an alternative; None if there is never enough for it."""
-        charge = self._charge(alternative, number)
-        # Most devices are asked for by many classes that charge the same.
-        key = number, charge.capacity, charge.counters
-        if key not in self._known_offers:
-            self._known_offers[key] = self._new_offer(number, node, charge)
-        offer = self._known_offers[key]
-        if offer is None or constraint is None:
-            return offer
-        attributes = self._problem.devices[number].attributes
-        compared = constraint.compared(alternative.name)
-        return offer._replace(values=attributes.get(compared, frozenset()))
-
-    def _new_offer(
-        self, number: DeviceIndex, node: NodeIndex, charge: Charge
-    ) -> DeviceOffer | None:
-        device = self._problem.devices[number]
-        amounts, opening = self._amounts(number, node, charge)
-        need, once = packed(amounts), packed(opening)
-        if need is None or once is None:
-            return None
-        rows = [row for row, _ in amounts if device.shareable]
-        for counter_set in self._sets_of(device):
-            rows += self._rows_of(counter_set, node)
-        taken = [row for row, _ in (*amounts, *opening)]
-        return DeviceOffer(
-            number,
-            need,
-            once,
-            mask_of((*taken, *rows)),
-            device.slot,
-            tuple(dict.fromkeys([row for row in rows if row.total])),
-            sum([self._users[counter] for counter, _ in device.consumes]),
-            frozenset(),
-        )
-
-    def _charge(self, alternative: Alternative, number: DeviceIndex) -> Charge:
-        charge = self._problem.eligibility.charge(alternative.index, number)
-        return charge or _NO_CHARGE
-
-    def _rows_of(
-        self, counter_set: _CounterSet, node: NodeIndex
-    ) -> Sequence[PackedRow]:
-        """Return where the counters of a set stand."""
-        if counter_set not in self._known_rows:
-            self._known_rows[counter_set] = [
-                self._counter_row(node, counter)
-                for counter in self._counters_of[counter_set]
-            ]
-        return self._known_rows[counter_set]
-
-    def _sets_of(self, device: Device) -> Iterable[_CounterSet]:
-        """Return the counter sets that a device draws on."""
-        return dict.fromkeys(
-            [
-                self._problem.counters[counter].id[:-1]
-                for counter, _ in device.consumes
-            ]
-        )
-
-    def _amounts(
-        self, number: DeviceIndex, node: NodeIndex, charge: Charge
-    ) -> tuple[list[tuple[PackedRow, int]], list[tuple[PackedRow, int]]]:
-        """Return what a device takes with a charge, and what its first user takes beside that."""
-        base, device = self._base, self._problem.devices[number]
-        cell = self._cells.cell(
-            node, is_common=device.slot in self._common.slots
-        )
-        amounts = [
-            (self._counter_row(node, counter), amount)
-            for counter, amount in charge.counters
-        ]
-        fixed = [
-            (self._counter_row(node, counter), amount)
-            for counter, amount in device.consumes
-        ]
-        if not device.shareable:
-            is_free = int(base.is_free(device))
-            amounts.append((cell.row(("device", device.slot), is_free), 1))
-            return [*amounts, *fixed], []
-        for name, amount in charge.capacity:
-            left = max(0, base.capacity_left(device, name))
-            row = cell.row(("capacity", device.slot, name), left)
-            amounts.append((row, amount))
-        if not base.is_free(device):
-            amounts.append((cell.row(("device", device.slot), 0), 1))
-        if fixed and not base.is_open(device):
-            # Whether it is open is part of the state of the cell.
-            fixed.append((cell.row(("opened", device.slot), 1), 1))
-            return amounts, fixed
-        return amounts, []
-
-    def _counter_row(self, node: NodeIndex, counter: CounterIndex) -> PackedRow:
-        cell = self._cells.cell(
-            node, is_common=counter in self._common.counters
-        )
-        return cell.row(("counter", counter), max(0, self._base.free[counter]))
 
     def way(self, wish: DeviceWish, node: NodeIndex, grants: Found) -> Way:
         """Return the way in which devices serve a class."""
@@ -868,14 +514,14 @@ class NodeDevices:
         )
         if not self._is_additive[node]:
             return Way(grants, 0, (), is_in_common)
-        amounts: list[tuple[PackedRow, int]] = []
+        amounts: RowAmounts = []
         openings: dict[int, int] = {}
         for claim, alternative, grant in served_by(wish.claims, grants):
             # Admin access holds nothing; what is beside it in the same claims counts for everybody else.
             if claim.is_synthetic or alternative.admin:
                 continue
-            charge = self._charge(alternative, grant.device)
-            taken, once = self._amounts(grant.device, node, charge)
+            charge = self._amounts.charge(alternative, grant.device)
+            taken, once = self._amounts.taken(grant.device, node, charge)
             amounts += taken
             opening = packed(once)
             assert opening is not None
@@ -884,61 +530,3 @@ class NodeDevices:
         need = packed(amounts)
         assert need is not None
         return Way(grants, need, tuple(openings.items()), is_in_common)
-
-
-def _is_about_one(
-    constraint: Constraint, claim: Claim, alternative: Alternative
-) -> bool:
-    """Whether a constraint of a claim that can be composed is about one device, which agrees with itself.
-
-    So it does if its attribute is an empty list (upstream behaviour); beside another device it would agree with none.
-    """
-    covered = [
-        request
-        for request in claim.requests
-        if any(
-            constraint.covers(candidate.name)
-            for candidate in request.alternatives
-        )
-    ]
-    return len(covered) == 1 and alternative.count == 1
-
-
-class _CommonSupply:
-    """What several nodes can use.
-
-    Attributes
-    ----------
-    slots
-        Devices that several nodes can use, or that draw on the same counters as such devices.
-    counters
-        Those of the groups of these devices: whoever uses a device on one node may draw on the counters of another
-        one's.
-    tied_nodes
-        The nodes, in groups that have nothing in common.
-    """
-
-    def __init__(self, problem: Problem) -> None:
-        common = common_devices(problem)
-        self.slots = frozenset[SlotIndex]().union(
-            *(shared.slots for shared in common)
-        )
-        groups = {
-            problem.devices[device].group
-            for shared in common
-            for device in shared.devices
-        }
-        self.counters = {
-            counter
-            for group in groups
-            for counter in problem.counters_of.get(group, ())
-        }
-        forest: UnionFind[NodeIndex] = UnionFind(problem.all_nodes)
-        for shared in common:
-            forest.union(*shared.nodes)
-        self.tied_nodes: list[set[NodeIndex]] = list(forest.to_sets())
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no node has anything in common with others."""
-        return not self.slots
