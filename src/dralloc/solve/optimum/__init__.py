@@ -171,14 +171,15 @@ def solve(  # noqa: PLR0913 - what to solve, and all that is known of it
         stop = Stop.after(limit, cancelled)
         aside = _set_aside(problem, options, stop)
         start = aside.without(hint.placements) if hint else ()
-        present = hint.placements if hint else ()
 
         def more_starts(
+            known: Sequence[Placement],
             appraisal: Appraisal | None,
             seconds: Callable[[], float],
             jobs: int,
         ) -> Iterator[Sequence[Placement]]:
             if starts:
+                present = aside.granted(Solution(tuple(known))).placements
                 for placements in starts(present, appraisal, seconds, jobs):
                     yield aside.without(placements)
 
@@ -213,7 +214,12 @@ class _Solve:
         progress: Callable[[Progress], None] | None,
         start: Sequence[Placement],
         make_starts: Callable[
-            [Appraisal | None, Callable[[], float], int],
+            [
+                Sequence[Placement],
+                Appraisal | None,
+                Callable[[], float],
+                int,
+            ],
             Iterator[Sequence[Placement]],
         ],
         earlier: Earlier | None,
@@ -396,6 +402,8 @@ class _Solve:
                     part.take_starts = partial(
                         self._take_starts_in_between, searched
                     )
+        for part in searched:
+            part.take_starts_again = partial(self._take_starts_again, searched)
         watch = self._report if self.progress or self.earlier else None
         sharing = TimeSharing(self.options, self.stop, watch, self.timings)
         over_classes = [
@@ -410,6 +418,8 @@ class _Solve:
         asking = (*packed, *searched)
         for asker in asking:
             asker.take_starts = None
+        for part in searched:
+            part.take_starts_again = None
 
     def _work_elsewhere(self, todo: Sequence[int]) -> None:
         sent = [self.standing.components[place] for place in todo]
@@ -534,11 +544,24 @@ class _Solve:
         self._starting = stop.within(_STARTS_IN_BETWEEN * stop.seconds())
         self._take_starts(components, jobs)
 
+    def _take_starts_again(
+        self,
+        components: Sequence[SearchedComponent | PackedComponent],
+        stop: Stop,
+        jobs: int,
+    ) -> None:
+        """The same for answers that start from what is known now."""
+        self._more_starts = None
+        self._take_starts_in_between(components, stop, jobs)
+
     def _starts(self, jobs: int) -> Iterator[Sequence[Placement]]:
         """Return answers to start from: in a later stage, those that were not asked for before."""
         if self._more_starts is None:
             self._more_starts = self._make_starts(
-                self.standing.appraisal(), self._seconds_for_starts, jobs
+                self.standing.placements(),
+                self.standing.appraisal(),
+                self._seconds_for_starts,
+                jobs,
             )
         return self._more_starts
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from math import inf
+from queue import SimpleQueue
 from typing import Final, Protocol
 
 from dralloc.objects.choices import Options
@@ -17,6 +18,7 @@ from dralloc.solve.optimum.answered import is_proven
 from dralloc.solve.optimum.candidates import CandidateSite
 from dralloc.solve.optimum.component import Component
 from dralloc.solve.optimum.improve.search import NeighbourhoodSearch
+from dralloc.solve.optimum.improve.upper_levels import UpperLevels
 from dralloc.solve.optimum.objective import (
     ALTERNATIVES,
     DemandSubset,
@@ -92,6 +94,8 @@ class SearchedComponent(Component):
         Selectors that failed on a device, which was left out.
     take_starts
         Asked once, before the search; None if there is nobody to ask.
+    take_starts_again
+        Asked whenever there is another answer to start from that the search has not found; None as well.
     """
 
     def __init__(
@@ -106,6 +110,7 @@ class SearchedComponent(Component):
         self.size = max(self.size, len(subset.demands))
         self.failures: tuple[AllocationError, ...] = ()
         self.take_starts: TakeStarts | None = None
+        self.take_starts_again: TakeStarts | None = None
 
     @property
     def is_large(self) -> bool:
@@ -128,12 +133,10 @@ class SearchedComponent(Component):
         now that there is a good answer.
         """
         # Who of two is first to prove something depends on the machine; without a limit, or with steps, nothing may.
-        has_company = (
-            not self.is_large
-            and options.jobs > 1
-            and options.steps is None
-            and stop.seconds() < inf
+        may_have_company = (
+            options.jobs > 1 and options.steps is None and stop.seconds() < inf
         )
+        has_company = may_have_company and not self.is_large
         with suppress(Stopped):
             if not (self.is_large or self._was_looked_at(level)):
                 effort = _GLANCE if has_company else _FIRST_EFFORT
@@ -149,9 +152,9 @@ class SearchedComponent(Component):
                 return
             until = self.relaxation.before_looking_closer(self, stop)
             with suppress(Stopped):
-                if has_company:
+                if may_have_company and (not self.is_large or level == 0):
                     self._search_and_prove(level, options, until, watch)
-                else:
+                if not has_company:
                     self._look_for_starts(until, options.jobs)
                     self._search([level], options, until, watch)
                 self._prove_at_last(level, options, until, watch)
@@ -188,30 +191,68 @@ class SearchedComponent(Component):
     def _search_and_prove(
         self, level: int, options: Options, stop: Stop, watch: Watch | None
     ) -> None:
-        """Search with one job less, and solve the exact model in a thread, until one of them proves the tier."""
+        """Search with one job less, and solve exact models in a thread, until one of them proves the tier.
+
+        Those of the highest levels of the weight come first: an answer to them is a better start. Where the model of
+        all demands would be too large, these are all.
+        """
+        upper_levels = UpperLevels(self.subset, self.tiers, _SMALL)
+        if self.is_large and (level > 0 or upper_levels.is_empty):
+            return
         ending = Cancelled(lambda: bool(stop.cancelled))
+        solved: SimpleQueue[Component | None] = SimpleQueue()
+
+        def decide() -> tuple[int, tuple[Placement, ...] | None]:
+            until = replace(stop, cancelled=ending)
+            try:
+                if level == 0:
+                    for upper in upper_levels.solved(self, options, until):
+                        solved.put(upper)
+                if self.is_large:
+                    return self.bounds[level], None
+                return self._decide(level, options, until, None)
+            finally:
+                # Whoever waits is to wait no longer.
+                solved.put(None)
+
         searching = replace(options, jobs=options.jobs - 1)
         with ThreadPoolExecutor(max_workers=1) as threads:
-            exact = threads.submit(
-                self._decide,
-                level,
-                options,
-                replace(stop, cancelled=ending),
-                None,
-            )
-            decided = Cancelled(lambda: bool(stop.cancelled) or exact.done())
+            exact = threads.submit(decide)
+            is_over = Cancelled(lambda: bool(stop.cancelled) or exact.done())
+            has_news = Cancelled(lambda: bool(is_over) or not solved.empty())
+            until_over = replace(stop, cancelled=is_over)
+            until_news = replace(stop, cancelled=has_news)
             try:
-                until = replace(stop, cancelled=decided)
                 with suppress(Stopped):
-                    self._look_for_starts(until, searching.jobs)
-                    self._search(
-                        [level], searching, until, watch, is_thorough=True
-                    )
-                if not is_proven(self, level):
-                    wait([exact])
+                    self._look_for_starts(until_over, searching.jobs)
+                while not is_proven(self, level):
+                    with suppress(Stopped):
+                        self._search(
+                            [level],
+                            searching,
+                            until_news,
+                            watch,
+                            is_thorough=True,
+                        )
+                    if is_proven(self, level):
+                        break
+                    upper = solved.get()
+                    if upper is None:
+                        break
+                    before = self.placements
+                    answer = upper_levels.answer_with(upper, before)
+                    self._learn(0, upper.bounds[0], answer)
+                    if self.placements is not before:
+                        self._look_for_more(until_over, searching.jobs)
             finally:
                 ending.cancel()
         self._learn(level, *exact.result())
+
+    def _look_for_more(self, stop: Stop, jobs: int) -> None:
+        """Have others look for answers that start from what is known now."""
+        if self.take_starts_again is not None:
+            with suppress(Stopped):
+                self.take_starts_again(stop, jobs)
 
     def _look_for_starts(self, stop: Stop, jobs: int) -> None:
         """Have others look for answers to start from, once."""

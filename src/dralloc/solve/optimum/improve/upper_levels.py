@@ -1,0 +1,265 @@
+"""The demands of the highest levels of the weight alone: fewer of them are placed better, and bounded more closely.
+
+Whoever is left out of an answer makes room; so what is proven of the demands that are kept holds for all. It would not
+where some are placed only because others are. Kept with a demand are therefore
+
+- those that come and go with it: its gang, users of the same claims, and demands with a constraint in common;
+- those who count for a rule that it carries, of affinity, or of spread, which allows for more where there are more
+  everywhere.
+
+A claim for all devices passes over what others have filled (`dralloc.problem.all_devices`): levels with such a claim
+are not looked at alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Final
+
+from dralloc.objects.choices import Options
+from dralloc.problem import Charge, Device, Problem
+from dralloc.problem.indices import DemandIndex, grouped
+from dralloc.problem.inter_pod import Affinity, Spread
+from dralloc.problem.ledger import Ledger
+from dralloc.problem.solution import Placement, charged_grants
+from dralloc.solve.optimum.answered import Answered, is_proven
+from dralloc.solve.optimum.component import Component
+from dralloc.solve.optimum.improve.incumbent import Bonds
+from dralloc.solve.optimum.objective import (
+    DemandSubset,
+    Objective,
+    within_caps,
+)
+from dralloc.solve.optimum.relax.component import known_of
+from dralloc.solve.optimum.relax.prices import levels_of
+from dralloc.solve.optimum.stopping import Stop
+
+__all__ = ["UpperLevels"]
+
+_PART: Final = 0.5
+"""The part of the time that is left which the exact model may take for some levels."""
+
+
+class UpperLevels:
+    """The highest level of the weight, the two highest, and so on: each as a component of its own.
+
+    Parameters
+    ----------
+    subset
+        All demands, with sites.
+    tiers
+        What counts; of these the first, which is one of the weight, is solved.
+    largest
+        Levels with more candidates are left out.
+    """
+
+    def __init__(
+        self, subset: DemandSubset, tiers: Sequence[Objective], largest: int
+    ) -> None:
+        self._problem = problem = subset.problem
+        self._bonds = Bonds(problem)
+        self._levels = levels_of(
+            problem.demands[demand].weight for demand in subset.demands
+        )
+        self._components: list[Component] = []
+        for demands in self._demands_of_levels(subset) if subset.sites else ():
+            sites = {
+                demand: subset.sites[demand]
+                for demand in demands
+                if demand in subset.sites
+            }
+            part = replace(subset, demands=demands, sites=sites)
+            component = Component(part, tiers, ())
+            if component.size > largest:
+                break
+            self._components.append(component)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to solve."""
+        return not self._components
+
+    def solved(
+        self, answer: Answered, options: Options, stop: Stop
+    ) -> Iterator[Component]:
+        """Solve them one after the other by the exact model, and give them out.
+
+        Left out is what is decided already; and if some levels are not, no more follow.
+
+        Parameters
+        ----------
+        answer
+            The one to all demands, as it is by then.
+        """
+        for level_count, component in enumerate(self._components, 1):
+            reached, best = known_of(answer, self._levels)
+            if reached[:level_count] == best[:level_count]:
+                continue
+            own, _ = _split(component, answer.placements)
+            component.consider(own)
+            part = stop.within(_PART * stop.seconds())
+            component.improve(0, options, part, None)
+            yield component
+            if not is_proven(component, 0):
+                break
+
+    def answer_with(
+        self, component: Component, placements: Sequence[Placement]
+    ) -> Sequence[Placement] | None:
+        """Return an answer to all demands with that of a component; None if the component's own is no better.
+
+        Parameters
+        ----------
+        placements
+            An answer to all demands: who is not in the component stays, if there is room.
+        """
+        own, others = _split(component, placements)
+        cost = component.tiers[0].cost(component.subset, own)
+        if component.cost(0) >= cost:
+            return None
+        together = _together(
+            self._problem, self._bonds, component.placements, others
+        )
+        return within_caps(self._problem, together)
+
+    def _demands_of_levels(
+        self, subset: DemandSubset
+    ) -> Iterator[Sequence[DemandIndex]]:
+        """Give out the demands of the highest level with all that they may need, of the two highest, and so on.
+
+        Never all demands.
+        """
+        problem = self._problem
+        for level in self._levels[:-1]:
+            of_levels = [
+                demand
+                for demand in subset.demands
+                if problem.demands[demand].weight >= level.lowest
+            ]
+            kept = _with_company(problem, self._bonds, of_levels)
+            demands = [demand for demand in subset.demands if demand in kept]
+            is_whole = len(demands) == len(subset.demands)
+            if is_whole or _ask_for_all(problem, demands):
+                break
+            yield demands
+
+
+def _split(
+    component: Component, placements: Iterable[Placement]
+) -> tuple[list[Placement], list[Placement]]:
+    """Return those placements that are of a component, and those that are not."""
+    members = set(component.subset.demands)
+    own: list[Placement] = []
+    others: list[Placement] = []
+    for placement in placements:
+        (own if placement.demand in members else others).append(placement)
+    return own, others
+
+
+def _with_company(
+    problem: Problem, bonds: Bonds, demands: Iterable[DemandIndex]
+) -> set[DemandIndex]:
+    """Return demands with all without whom they may not be placed."""
+    kept: set[DemandIndex] = set()
+    to_come = set(demands)
+    while to_come:
+        blocks = {bonds.block_of[demand] for demand in to_come}
+        members = set(
+            chain.from_iterable(bonds.blocks[block] for block in blocks)
+        )
+        kept |= members
+        rules = {
+            role.rule
+            for member in members
+            for role in problem.demands[member].roles
+            if role.carries and isinstance(role.rule, Affinity | Spread)
+        }
+        company = chain.from_iterable(bonds.with_role[rule] for rule in rules)
+        to_come = set(company) - kept
+    return kept
+
+
+# ----------------------------------------------------------------------------
+# An answer to some demands in an answer to all.
+
+
+def _together(
+    problem: Problem,
+    bonds: Bonds,
+    upper: Sequence[Placement],
+    lower: Iterable[Placement],
+) -> list[Placement]:
+    """Return an answer to some demands with those placements of others that have room beside it.
+
+    Left out is also who has a role in a rule that others know, or asks for all devices: a search finds room for them.
+    Beside admin access, which has to find room and holds none (KEP-5018), nobody else is placed.
+    """
+    answer = list(upper)
+    if _ask_for_admin_access(
+        problem, [placement.demand for placement in upper]
+    ):
+        return answer
+    ledger = Ledger(problem)
+    for _, device, charge in charged_grants(problem, upper):
+        view = problem.devices[device]
+        ledger.enter(view, charge, share=view.shareable)
+    blocks = grouped(
+        (bonds.block_of[placement.demand], placement) for placement in lower
+    )
+    for block, placements in blocks.items():
+        if _is_by_itself(problem, bonds, block) and _entered(
+            ledger, placements
+        ):
+            answer += placements
+    return sorted(answer, key=lambda placement: placement.demand)
+
+
+def _is_by_itself(problem: Problem, bonds: Bonds, block: int) -> bool:
+    """Whether nothing decides whether a block may stand somewhere but what is free there."""
+    members = bonds.blocks[block]
+    if _ask_for_all(problem, members) or _ask_for_admin_access(
+        problem, members
+    ):
+        return False
+    rules = {
+        role.rule
+        for member in members
+        for role in problem.demands[member].roles
+    }
+    return all(set(members).issuperset(bonds.with_role[rule]) for rule in rules)
+
+
+def _ask_for_all(problem: Problem, demands: Iterable[DemandIndex]) -> bool:
+    """Whether any of the demands asks for all devices."""
+    return any(
+        alternative.count is None
+        for demand in demands
+        for alternative in problem.demands[demand].alternatives()
+    )
+
+
+def _ask_for_admin_access(
+    problem: Problem, demands: Iterable[DemandIndex]
+) -> bool:
+    return any(
+        alternative.admin
+        for demand in demands
+        for alternative in problem.demands[demand].alternatives()
+    )
+
+
+def _entered(ledger: Ledger, placements: Sequence[Placement]) -> bool:
+    """Enter placements into a ledger, all or none; whether there was room for them."""
+    problem = ledger.problem
+    entered: list[tuple[Device, Charge]] = []
+    for _, device, charge in charged_grants(problem, placements):
+        view = problem.devices[device]
+        if not ledger.fits(view, charge):
+            for earlier, earlier_charge in entered:
+                ledger.revoke(earlier, earlier_charge, share=earlier.shareable)
+            return False
+        ledger.enter(view, charge, share=view.shareable)
+        entered.append((view, charge))
+    return True
