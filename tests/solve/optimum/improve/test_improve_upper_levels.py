@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NoReturn
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,14 +13,16 @@ from hypothesis import strategies as st
 from any_problem import PROBLEMS
 from dralloc.check.problem import violations
 from dralloc.objects.choices import Options
-from dralloc.problem import Problem
+from dralloc.objects.user_rules import Budget
+from dralloc.problem import Claim, DemandIndex, Problem
+from dralloc.problem.inter_pod import Affinity, AntiAffinity, Role
 from dralloc.problem.solution import Placement, Solution
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.answered import is_proven
 from dralloc.solve.optimum.candidates import survey
 from dralloc.solve.optimum.component import Component
-from dralloc.solve.optimum.improve import SearchedComponent
+from dralloc.solve.optimum.improve import SearchedComponent, upper_levels
 from dralloc.solve.optimum.improve import component as searched_component
 from dralloc.solve.optimum.improve.upper_levels import UpperLevels
 from dralloc.solve.optimum.objective import (
@@ -27,7 +30,7 @@ from dralloc.solve.optimum.objective import (
     placed_weight,
     within_caps,
 )
-from dralloc.solve.optimum.stopping import Stop
+from dralloc.solve.optimum.stopping import Stop, Stopped
 from examples import examples
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 
@@ -61,11 +64,9 @@ def everything(problem: Problem) -> DemandSubset:
 def component_of(
     problem: Problem, placements: Sequence[Placement] = ()
 ) -> SearchedComponent:
-    def known_sites(*_: object) -> dict[object, object]:
-        raise AssertionError
-
+    subset = everything(problem)
     return SearchedComponent(
-        everything(problem), placed_weight(problem), placements, known_sites
+        subset, placed_weight(problem), placements, lambda *_: subset.sites
     )
 
 
@@ -125,38 +126,191 @@ def test_the_optimum_is_proven_where_they_come_first(problem: Problem) -> None:
     assert placed * tier.weights.unit == optimum.value
 
 
-def two_levels() -> Problem:
-    """One device of 10: first fit gives it to a pod of the lower level that asks for 6, so that one of 8 waits."""
-    builder = ProblemBuilder(nodes=2)
-    for node in range(2):
-        builder.device(node, capacity={"memory": 10})
-    for memory, weight in ((6, 1), (6, 1), (8, 100), (4, 1)):
-        claim = builder.claim(AlternativeSpec(capacity={"memory": memory}))
-        builder.pod(claim, weight=weight)
-    return builder.problem()
+def two_levels() -> ProblemBuilder:
+    """Two devices of 10. First fit gives both to pods of the lower level, so that those of the higher one wait.
+
+    There is room for one of the higher ones, of 8 each, on either device.
+    """
+    builder = ProblemBuilder(nodes=1)
+    for _ in range(2):
+        builder.device(capacity={"memory": 10})
+    for memory, weight in ((6, 1), (6, 1), (8, 100), (8, 100), (8, 100)):
+        builder.pod(asking(builder, memory), weight=weight)
+    return builder
 
 
-def test_others_stay_where_there_is_room_beside_an_answer() -> None:
-    problem = two_levels()
-    start = first_fit(problem).placements
-    assert [placement.demand for placement in start] == [0, 1, 3]
-    component = component_of(problem, start)
-    levels = UpperLevels(component.subset, component.tiers, ANY_SIZE)
-    [upper] = levels.solved(component, Options(), Stop())
-    answer = levels.answer_with(upper, start)
+def asking(builder: ProblemBuilder, memory: int) -> Claim:
+    return builder.claim(AlternativeSpec(capacity={"memory": memory}))
+
+
+def levels_of_problem(problem: Problem, largest: int = ANY_SIZE) -> UpperLevels:
+    return UpperLevels(everything(problem), placed_weight(problem), largest)
+
+
+def demands_of_levels(problem: Problem) -> list[Sequence[DemandIndex]]:
+    """Those of each component, where nothing is solved."""
+    demands: list[Sequence[DemandIndex]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Component, "improve", lambda *_: None)
+        patch.setattr(upper_levels, "is_proven", lambda *_: True)
+        demands += [
+            component.subset.demands for component in solved_levels(problem)
+        ]
+    return demands
+
+
+def together(problem: Problem, upper: Sequence[int]) -> list[DemandIndex]:
+    """Who is placed if the optimum of some demands is put in place of what first fit gives them."""
+    levels = levels_of_problem(problem)
+    [component] = levels.solved(component_of(problem), Options(), Stop())
+    assert list(component.subset.demands) == list(upper)
+    start = within_caps(problem, first_fit(problem).placements)
+    answer = levels.answer_with(component, start)
     assert answer is not None
-    assert len(answer) == 2 + (upper.placements[0].node == 1)
-    assert upper.placements[0] in answer
+    assert violations(problem, Solution(tuple(answer))) == []
+    return [placement.demand for placement in answer]
+
+
+def test_searching_takes_over_what_is_proven_of_the_highest_level(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Here nothing else helps: neither a bound, nor neighbourhoods, nor the model of all demands."""
+    problem = two_levels().problem()
+    component = component_of(problem, first_fit(problem).placements[:2])
+
+    def give_up(*_: object) -> NoReturn:
+        raise Stopped
+
+    again: list[Sequence[Placement]] = []
+    component.take_starts_again = lambda *_: again.append(component.placements)
+    monkeypatch.setattr(SearchedComponent, "_decide", give_up)
+    monkeypatch.setattr(SearchedComponent, "climb", lambda *_: None)
+    monkeypatch.setattr(SearchedComponent, "_search", lambda *_, **__: None)
+    component.improve(0, Options(jobs=2), Stop.after(60.0), None)
+    # Two of three of the higher level, of 100 each.
+    assert component.cost(0) == 102
+    assert component.bounds[0] == 100
+    assert again == [component.placements]
+
+
+def test_who_counts_for_a_rule_of_a_demand_is_kept_with_it() -> None:
+    """A pod wants to be near one of the lower level; another one is of no use to it."""
+    builder = ProblemBuilder()
+    for weight in (1, 1, 100):
+        builder.device()
+        builder.pod(builder.claim(AlternativeSpec()), weight=weight)
+    problem = builder.problem()
+    rule = Affinity(({"node-0": "node-0"},), (frozenset(),))
+    roles = {0: Role(rule, False, True), 2: Role(rule, True, False)}
+    demands = tuple(
+        replace(demand, roles=(roles[number],)) if number in roles else demand
+        for number, demand in enumerate(problem.demands)
+    )
+    problem = replace(problem, demands=demands)
+    assert demands_of_levels(problem) == [[0, 2]]
+
+
+def test_levels_with_a_claim_for_all_devices_are_not_looked_at_alone() -> None:
+    builder = ProblemBuilder()
+    builder.device()
+    for count, weight in ((1, 1), (1, 100), (None, 10_000)):
+        builder.pod(builder.claim(AlternativeSpec(count)), weight=weight)
+    assert demands_of_levels(builder.problem()) == []
 
 
 def test_levels_that_are_decided_are_not_solved() -> None:
-    problem = two_levels()
+    problem = two_levels().problem()
     start = solve(problem, Options(per_device=True)).placements
-    assert solved_levels(problem, start) == []
+    component = component_of(problem, start)
+    component.bounds[0] = component.cost(0)
+    levels = levels_of_problem(problem)
+    assert list(levels.solved(component, Options(), Stop())) == []
+
+
+def test_after_a_level_that_is_not_decided_no_more_follow() -> None:
+    builder = two_levels()
+    builder.pod(asking(builder, 8), weight=10_000)
+    problem = builder.problem()
+    assert len(demands_of_levels(problem)) == 2
+    levels = levels_of_problem(problem)
+    no_time = Stop.after(0.0)
+    solved = levels.solved(component_of(problem), Options(), no_time)
+    assert len(list(solved)) == 1
 
 
 def test_levels_that_are_too_large_are_left_out() -> None:
-    subset = everything(two_levels())
-    tiers = placed_weight(subset.problem)
-    assert UpperLevels(subset, tiers, 1).is_empty
-    assert not UpperLevels(subset, tiers, 2).is_empty
+    problem = two_levels().problem()
+    assert levels_of_problem(problem, largest=5).is_empty
+    assert not levels_of_problem(problem, largest=6).is_empty
+
+
+def test_of_others_stay_those_who_have_room() -> None:
+    """A gang leaves as a whole: one of it has room, and then somebody else has."""
+    builder = ProblemBuilder()
+    for _ in range(2):
+        builder.device(capacity={"memory": 10})
+    on_first, on_second = (
+        AlternativeSpec(only=[device], capacity={"memory": 5})
+        for device in range(2)
+    )
+    for spec in (on_second, on_first):
+        builder.pod(builder.claim(spec), gang="pair")
+    builder.pod(builder.claim(on_second))
+    builder.pod(
+        builder.claim(
+            AlternativeSpec(only=[0], capacity={"memory": 8}), on_second
+        ),
+        weight=100,
+    )
+    problem = builder.problem()
+    start = first_fit(problem).placements
+    assert [placement.demand for placement in start] == [0, 1, 2]
+    assert together(problem, upper=[3]) == [2, 3]
+
+
+def test_who_asks_for_all_devices_or_knows_others_leaves() -> None:
+    builder = ProblemBuilder()
+    for _ in range(2):
+        builder.device(capacity={"memory": 10})
+    memory = {"memory": 1}
+    all_devices = AlternativeSpec(None, only=[1], capacity=memory)
+    one_device = AlternativeSpec(only=[1], capacity=memory)
+    watching = AlternativeSpec(only=[1], admin=True, capacity=memory)
+    filling = AlternativeSpec(only=[0], capacity={"memory": 5})
+    for spec in (filling, all_devices, one_device, watching, one_device):
+        builder.pod(builder.claim(spec))
+    wanting = AlternativeSpec(only=[0], capacity={"memory": 8})
+    builder.pod(builder.claim(wanting), weight=100)
+    problem = builder.problem()
+    rule = AntiAffinity({})
+    demands = list(problem.demands)
+    for number in (4, 5):
+        role = Role(rule, carries=False, counts=True)
+        demands[number] = replace(demands[number], roles=(role,))
+    problem = replace(problem, demands=tuple(demands))
+    assert together(problem, upper=[5]) == [2, 5]
+
+
+def test_beside_admin_access_nobody_else_is_placed() -> None:
+    builder = ProblemBuilder()
+    for _ in range(2):
+        builder.device(capacity={"memory": 10})
+    for device in range(2):
+        spec = AlternativeSpec(only=[device], capacity={"memory": 5})
+        builder.pod(builder.claim(spec))
+    watching = AlternativeSpec(only=[1], admin=True, capacity={"memory": 8})
+    taking = AlternativeSpec(only=[0], capacity={"memory": 8})
+    builder.pod(builder.claim(taking, watching), weight=100)
+    assert together(builder.problem(), upper=[2]) == [2]
+
+
+def test_an_answer_with_others_keeps_caps() -> None:
+    builder = ProblemBuilder()
+    for _ in range(2):
+        builder.device(capacity={"memory": 10})
+    builder.pod(asking(builder, 5))
+    builder.pod(asking(builder, 5))
+    builder.pod(asking(builder, 8), weight=100)
+    budget = Budget("default", "memory", used=0, total=20, most=13)
+    problem = replace(builder.problem(), budgets=(budget,))
+    assert together(problem, upper=[2]) == [0, 2]

@@ -122,7 +122,9 @@ class UpperLevels:
         together = _together(
             self._problem, self._bonds, component.placements, others
         )
-        return within_caps(self._problem, together)
+        # Of what a namespace may use, the component's own comes first.
+        admitted = within_caps(self._problem, together)
+        return sorted(admitted, key=lambda placement: placement.demand)
 
     def _demands_of_levels(
         self, subset: DemandSubset
@@ -191,7 +193,7 @@ def _together(
     upper: Sequence[Placement],
     lower: Iterable[Placement],
 ) -> list[Placement]:
-    """Return an answer to some demands with those placements of others that have room beside it.
+    """Return an answer to some demands, and after it those placements of others that have room beside it.
 
     Left out is also who has a role in a rule that others know, or asks for all devices: a search finds room for them.
     Beside admin access, which has to find room and holds none (KEP-5018), nobody else is placed.
@@ -213,7 +215,7 @@ def _together(
             ledger, placements
         ):
             answer += placements
-    return sorted(answer, key=lambda placement: placement.demand)
+    return answer
 
 
 def _is_by_itself(problem: Problem, bonds: Bonds, block: int) -> bool:
