@@ -37,6 +37,9 @@ __all__ = [
 _SMALL: Final = 16_000
 """Up to so many candidates, the exact model may decide in no time."""
 
+_RATHER_SMALL: Final = 10_000
+"""Up to so many candidates it may decide so soon that one job less for the search is worth it."""
+
 _TINY: Final = 2_000
 """Up to so many candidates, the exact model is as fast as any other search."""
 
@@ -48,6 +51,9 @@ _FIRST_PART: Final = 0.25
 
 _GLANCE: Final = 0.1
 """What it may take for that if it is solved again beside the search: until then another processor has nothing to do."""
+
+_SHORTCUT: Final = 0.8
+"""What has more than this part of all candidates is no shortcut for the exact model of all."""
 
 _RELAXING: Final = 0.2
 """The part of the time that the ladder of relaxations may take before there is a good answer."""
@@ -196,7 +202,9 @@ class SearchedComponent(Component):
         Those of the highest levels of the weight come first: an answer to them is a better start. Where the model of
         all demands would be too large, these are all.
         """
-        upper_levels = UpperLevels(self.subset, self.tiers, _SMALL)
+        largest = _RATHER_SMALL if self.is_large else _SMALL
+        largest = min(largest, int(_SHORTCUT * self.size))
+        upper_levels = UpperLevels(self.subset, self.tiers, largest)
         if self.is_large and (level > 0 or upper_levels.is_empty):
             return
         ending = Cancelled(lambda: bool(stop.cancelled))

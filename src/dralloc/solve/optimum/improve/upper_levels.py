@@ -34,7 +34,7 @@ from dralloc.solve.optimum.objective import (
 )
 from dralloc.solve.optimum.relax.component import known_of
 from dralloc.solve.optimum.relax.prices import levels_of
-from dralloc.solve.optimum.stopping import Stop
+from dralloc.solve.optimum.stopping import Cancelled, Stop
 
 __all__ = ["UpperLevels"]
 
@@ -86,24 +86,44 @@ class UpperLevels:
     ) -> Iterator[Component]:
         """Solve them one after the other by the exact model, and give them out.
 
-        Left out is what is decided already; and if some levels are not, no more follow.
+        Left out is what is decided by then, or meanwhile; and if some levels are not, no more follow.
 
         Parameters
         ----------
         answer
-            The one to all demands, as it is by then.
+            The one to all demands, as it is at any time.
         """
         for level_count, component in enumerate(self._components, 1):
-            reached, best = known_of(answer, self._levels)
-            if reached[:level_count] == best[:level_count]:
+            self._solve(component, level_count, answer, options, stop)
+            if self._is_decided(answer, level_count):
                 continue
-            own, _ = _split(component, answer.placements)
-            component.consider(own)
-            part = stop.within(_PART * stop.seconds())
-            component.improve(0, options, part, None)
             yield component
             if not is_proven(component, 0):
                 break
+
+    def _solve(
+        self,
+        component: Component,
+        level_count: int,
+        answer: Answered,
+        options: Options,
+        stop: Stop,
+    ) -> None:
+        """Solve the component of some levels, from what the answer has of them, until that is decided elsewhere."""
+        is_over = Cancelled(
+            lambda: (
+                bool(stop.cancelled) or self._is_decided(answer, level_count)
+            )
+        )
+        own, _ = _split(component, answer.placements)
+        component.consider(own)
+        part = stop.within(_PART * stop.seconds())
+        component.improve(0, options, replace(part, cancelled=is_over), None)
+
+    def _is_decided(self, answer: Answered, level_count: int) -> bool:
+        """Whether it is known that there is no more of the highest levels."""
+        reached, best = known_of(answer, self._levels)
+        return reached[:level_count] == best[:level_count]
 
     def answer_with(
         self, component: Component, placements: Sequence[Placement]
