@@ -24,6 +24,7 @@ from dralloc.solve.optimum.improve import SearchedComponent
 from dralloc.solve.optimum.improve import component as improve_component
 from dralloc.solve.optimum.objective import DemandSubset, placed_weight
 from dralloc.solve.optimum.packing.component import PackedComponent
+from dralloc.solve.optimum.stage import Split
 from dralloc.solve.optimum.stopping import Stop
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 from solve.optimum.relax.test_relax_component import parts_of
@@ -138,7 +139,9 @@ def test_small_components_are_bounded_beside_the_starts_of_large_ones(
         return component is first[0]
 
     monkeypatch.setattr(SearchedComponent, "is_large", property(is_large))
-    # Pods ask for one of three sorts of hardware; those of one are counted by classes.
+    # Which of them classes can count in that time depends on the machine.
+    monkeypatch.setattr(Split, "_by_class", lambda split: split._demands)
+    # Pods ask for one of two sorts of hardware that has room for some of them.
     problem = compile_cluster(mixed(9, 1, {"cpu"})).whole
     solve(problem, Options(jobs=2, time_limit=2.0))
     assert bounded == [2]

@@ -158,7 +158,7 @@ class SearchedComponent(Component):
                 return
             until = self.relaxation.before_looking_closer(self, stop)
             with suppress(Stopped):
-                if may_have_company and (not self.is_large or level == 0):
+                if may_have_company:
                     self._search_and_prove(level, options, until, watch)
                 if not has_company:
                     self._look_for_starts(until, options.jobs)
@@ -202,10 +202,12 @@ class SearchedComponent(Component):
         Those of the highest levels of the weight come first: an answer to them is a better start. Where the model of
         all demands would be too large, these are all.
         """
+        if self.is_large and (level > 0 or not self.subset.sites):
+            return
         largest = _RATHER_SMALL if self.is_large else _SMALL
         largest = min(largest, int(_SHORTCUT * self.size))
         upper_levels = UpperLevels(self.subset, self.tiers, largest)
-        if self.is_large and (level > 0 or upper_levels.is_empty):
+        if self.is_large and upper_levels.is_empty:
             return
         ending = Cancelled(lambda: bool(stop.cancelled))
         solved: SimpleQueue[Component | None] = SimpleQueue()

@@ -64,7 +64,7 @@ class UpperLevels:
             problem.demands[demand].weight for demand in subset.demands
         )
         self._components: list[Component] = []
-        for demands in self._demands_of_levels(subset) if subset.sites else ():
+        for demands in self._demands_of_levels(subset):
             sites = {
                 demand: subset.sites[demand]
                 for demand in demands
