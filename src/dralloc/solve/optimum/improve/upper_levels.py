@@ -130,6 +130,8 @@ class UpperLevels:
     ) -> Sequence[Placement] | None:
         """Return an answer to all demands with that of a component; None if the component's own is no better.
 
+        With lower levels that are kept for the sake of higher ones, it may still be worth less than the one in hand.
+
         Parameters
         ----------
         placements
