@@ -263,6 +263,13 @@ class Demand:
             yield from claim.alternatives()
 
     @property
+    def asks_for_all(self) -> bool:
+        """Whether an alternative is for all devices of a node (``allocationMode: All``)."""
+        return any(
+            alternative.count is None for alternative in self.alternatives()
+        )
+
+    @property
     def asked_devices(self) -> int:
         """The devices that it takes at least: of each request the alternative with the fewest, one of ``All``.
 

@@ -550,7 +550,7 @@ class _Solve:
         stop: Stop,
         jobs: int,
     ) -> None:
-        """The same for answers that start from what is known now."""
+        """Have components consider answers that are made anew, out of what is known now."""
         self._more_starts = None
         self._take_starts_in_between(components, stop, jobs)
 

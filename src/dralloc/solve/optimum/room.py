@@ -122,12 +122,7 @@ class _Company:
         shares_claims = any(
             self._users[key] > users for key, users in own_users.items()
         )
-        takes_all = any(
-            alternative.count is None
-            for demand in gang
-            for alternative in demand.alternatives()
-        )
-        return shares_claims or takes_all
+        return shares_claims or any(demand.asks_for_all for demand in gang)
 
     def without(self, gang: Sequence[DemandIndex]) -> Problem:
         """Return the problem with rules for the members of a gang that they keep whoever else is placed."""

@@ -1,9 +1,10 @@
 """Which devices a demand gets on a node: those that leave most to others.
 
-What devices of a node take of it is worked out once, for each class of demands that ask for the same. Then devices are
-picked one after the other, by integers alone (`dralloc.solve.recreate.cells`), and what was picked is remembered by
-what was left. Requests that amounts and one `matchAttribute` do not describe, and pools of which amounts do not tell
-what fits, are for first fit's search, in a ledger that is brought up to date before.
+What devices of a node take of it is worked out once, for each class of demands that ask for the same
+(`dralloc.solve.recreate.offers`). Then devices are picked one after the other, by integers alone
+(`dralloc.solve.recreate.cells`), and what was picked is remembered by what was left. Requests that amounts and one
+`matchAttribute` do not describe, and pools of which amounts do not tell what fits, are for first fit's search, in a
+ledger that is brought up to date before (`dralloc.solve.recreate.device_search`).
 """
 
 from __future__ import annotations

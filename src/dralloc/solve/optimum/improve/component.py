@@ -101,7 +101,7 @@ class SearchedComponent(Component):
     take_starts
         Asked once, before the search; None if there is nobody to ask.
     take_starts_again
-        Asked whenever there is another answer to start from that the search has not found; None as well.
+        Asked whenever the answer was found elsewhere than by the search; None if there is nobody to ask.
     """
 
     def __init__(
@@ -160,6 +160,7 @@ class SearchedComponent(Component):
             with suppress(Stopped):
                 if may_have_company:
                     self._search_and_prove(level, options, until, watch)
+                # With one job, or where the model of all is too large for company, the search goes on alone.
                 if not has_company:
                     self._look_for_starts(until, options.jobs)
                     self._search([level], options, until, watch)

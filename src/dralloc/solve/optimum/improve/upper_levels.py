@@ -19,7 +19,7 @@ from itertools import chain
 from typing import Final
 
 from dralloc.objects.choices import Options
-from dralloc.problem import Charge, Device, Problem
+from dralloc.problem import Charge, Demand, Device, Problem
 from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.inter_pod import Affinity, Spread
 from dralloc.problem.ledger import Ledger
@@ -165,7 +165,10 @@ class UpperLevels:
             kept = _with_company(problem, self._bonds, of_levels)
             demands = [demand for demand in subset.demands if demand in kept]
             is_whole = len(demands) == len(subset.demands)
-            if is_whole or _ask_for_all(problem, demands):
+            asks_for_all = any(
+                problem.demands[demand].asks_for_all for demand in demands
+            )
+            if is_whole or asks_for_all:
                 break
             yield demands
 
@@ -221,9 +224,8 @@ def _together(
     Beside admin access, which has to find room and holds none (KEP-5018), nobody else is placed.
     """
     answer = list(upper)
-    if _ask_for_admin_access(
-        problem, [placement.demand for placement in upper]
-    ):
+    upper_demands = [problem.demands[placement.demand] for placement in upper]
+    if _ask_for_admin_access(upper_demands):
         return answer
     ledger = Ledger(problem)
     for _, device, charge in charged_grants(problem, upper):
@@ -243,34 +245,19 @@ def _together(
 def _is_by_itself(problem: Problem, bonds: Bonds, block: int) -> bool:
     """Whether nothing decides whether a block may stand somewhere but what is free there."""
     members = bonds.blocks[block]
-    if _ask_for_all(problem, members) or _ask_for_admin_access(
-        problem, members
-    ):
+    demands = [problem.demands[member] for member in members]
+    asks_for_all = any(demand.asks_for_all for demand in demands)
+    if asks_for_all or _ask_for_admin_access(demands):
         return False
-    rules = {
-        role.rule
-        for member in members
-        for role in problem.demands[member].roles
-    }
+    rules = {role.rule for demand in demands for role in demand.roles}
     return all(set(members).issuperset(bonds.with_role[rule]) for rule in rules)
 
 
-def _ask_for_all(problem: Problem, demands: Iterable[DemandIndex]) -> bool:
-    """Whether any of the demands asks for all devices."""
-    return any(
-        alternative.count is None
-        for demand in demands
-        for alternative in problem.demands[demand].alternatives()
-    )
-
-
-def _ask_for_admin_access(
-    problem: Problem, demands: Iterable[DemandIndex]
-) -> bool:
+def _ask_for_admin_access(demands: Iterable[Demand]) -> bool:
     return any(
         alternative.admin
         for demand in demands
-        for alternative in problem.demands[demand].alternatives()
+        for alternative in demand.alternatives()
     )
 
 
