@@ -22,7 +22,7 @@ from dralloc.solve.optimum.objective import (
     Objective,
     summed_weight,
 )
-from dralloc.solve.optimum.relax.prices import levels_of
+from dralloc.solve.optimum.relax.levels import levels_of
 
 __all__ = ["Standing"]
 

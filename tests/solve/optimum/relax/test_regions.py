@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dralloc.solve.optimum.relax.prices import Market
+from dralloc.solve.optimum.relax.market import Market
 from dralloc.solve.optimum.relax.regions import regions_of
 
 

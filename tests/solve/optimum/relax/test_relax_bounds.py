@@ -36,9 +36,11 @@ from dralloc.solve.optimum.relax.bounds import (
     LevelRange,
 )
 from dralloc.solve.optimum.relax.halves import with_halves
+from dralloc.solve.optimum.relax.levels import LexicographicLevel
+from dralloc.solve.optimum.relax.market import market_of
 from dralloc.solve.optimum.relax.offers import NodeOffers
 from dralloc.solve.optimum.relax.patterns import with_patterns
-from dralloc.solve.optimum.relax.prices import LexicographicLevel, market_of
+from dralloc.solve.optimum.relax.prices import Prices
 from dralloc.solve.optimum.stopping import Stop
 from examples import examples
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
@@ -134,17 +136,13 @@ def test_whatever_the_prices(
     closer: Sequence[Callable[[NodeOffers], NodeOffers]],
 ) -> None:
     market = market_of(problem, Stop(), *closer)
-    prices = market.affordable(
-        [random.randint(0, dearest) for _ in market.limits[:-1]]
+    prices = Prices(
+        market, [random.randint(0, dearest) for _ in market.limits[:-1]]
     )
     total = sum(demand.weight for demand in problem.demands)
     cost, *_ = best_costs(problem)
-    assert (
-        market.bound(
-            prices, [kind.weight for kind in market.demand_kinds.kinds]
-        )
-        >= total - cost
-    )
+    weights = [kind.weight for kind in market.demand_kinds.kinds]
+    assert prices.bound(weights) >= total - cost
 
 
 @THOROUGH

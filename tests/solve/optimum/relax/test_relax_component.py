@@ -19,7 +19,7 @@ from dralloc.solve.optimum.objective import (
     placed_weight,
 )
 from dralloc.solve.optimum.relax.component import known_of, take_over
-from dralloc.solve.optimum.relax.prices import levels_of
+from dralloc.solve.optimum.relax.levels import levels_of
 from dralloc.solve.optimum.stage import Split, Stage, Surveys
 from dralloc.solve.optimum.standing import Standing
 from dralloc.solve.optimum.stopping import Stop

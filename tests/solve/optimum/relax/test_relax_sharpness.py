@@ -20,7 +20,7 @@ from dralloc.solve.optimum.relax import (
     patterns,
     relaxed_bounds,
 )
-from dralloc.solve.optimum.relax.prices import LexicographicLevel, levels_of
+from dralloc.solve.optimum.relax.levels import LexicographicLevel, levels_of
 from dralloc.solve.optimum.stopping import Stop
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from math import inf
-from queue import SimpleQueue
 from typing import Final, Protocol
 
 from dralloc.objects.choices import Options
@@ -17,6 +16,7 @@ from dralloc.problem.solution import Placement
 from dralloc.solve.optimum.answered import is_proven
 from dralloc.solve.optimum.candidates import CandidateSite
 from dralloc.solve.optimum.component import Component
+from dralloc.solve.optimum.improve.beside import Companion
 from dralloc.solve.optimum.improve.search import NeighbourhoodSearch
 from dralloc.solve.optimum.improve.upper_levels import UpperLevels
 from dralloc.solve.optimum.objective import (
@@ -26,7 +26,7 @@ from dralloc.solve.optimum.objective import (
 )
 from dralloc.solve.optimum.relax.component import take_over
 from dralloc.solve.optimum.search import Watch
-from dralloc.solve.optimum.stopping import Cancelled, Stop, Stopped
+from dralloc.solve.optimum.stopping import Stop, Stopped
 
 __all__ = [
     "FindSites",
@@ -210,54 +210,50 @@ class SearchedComponent(Component):
         upper_levels = UpperLevels(self.subset, self.tiers, largest)
         if self.is_large and upper_levels.is_empty:
             return
-        ending = Cancelled(lambda: bool(stop.cancelled))
-        solved: SimpleQueue[Component | None] = SimpleQueue()
-
-        def decide() -> tuple[int, tuple[Placement, ...] | None]:
-            until = replace(stop, cancelled=ending)
-            try:
-                if level == 0:
-                    for upper in upper_levels.solved(self, options, until):
-                        solved.put(upper)
-                if self.is_large:
-                    return self.bounds[level], None
-                return self._decide(level, options, until, None)
-            finally:
-                # Whoever waits is to wait no longer.
-                solved.put(None)
-
         searching = replace(options, jobs=options.jobs - 1)
-        with ThreadPoolExecutor(max_workers=1) as threads:
-            exact = threads.submit(decide)
-            is_over = Cancelled(lambda: bool(stop.cancelled) or exact.done())
-            has_news = Cancelled(lambda: bool(is_over) or not solved.empty())
-            until_over = replace(stop, cancelled=is_over)
-            until_news = replace(stop, cancelled=has_news)
-            try:
+        solve_models = partial(
+            self._solve_models, upper_levels, level, searching
+        )
+        with Companion(solve_models, stop) as models:
+            with suppress(Stopped):
+                self._look_for_starts(models.until_over, searching.jobs)
+            while not is_proven(self, level):
                 with suppress(Stopped):
-                    self._look_for_starts(until_over, searching.jobs)
-                while not is_proven(self, level):
-                    with suppress(Stopped):
-                        self._search(
-                            [level],
-                            searching,
-                            until_news,
-                            watch,
-                            is_thorough=True,
-                        )
-                    if is_proven(self, level):
-                        break
-                    upper = solved.get()
-                    if upper is None:
-                        break
-                    before = self.placements
-                    answer = upper_levels.answer_with(upper, before)
-                    self._learn(0, upper.bounds[0], answer)
-                    if self.placements is not before:
-                        self._look_for_more(until_over, searching.jobs)
-            finally:
-                ending.cancel()
-        self._learn(level, *exact.result())
+                    self._search(
+                        [level],
+                        searching,
+                        models.until_news,
+                        watch,
+                        is_thorough=True,
+                    )
+                    # Nothing helps the search any more; bounds may still become better.
+                    if not is_proven(self, level):
+                        self.climb(models.until_news)
+                if is_proven(self, level):
+                    break
+                upper = models.wait()
+                if upper is None:
+                    break
+                before = self.placements
+                answer = upper_levels.answer_with(upper, before)
+                self._learn(0, upper.bounds[0], answer)
+                if self.placements is not before:
+                    self._look_for_more(models.until_over, searching.jobs)
+        self._learn(level, *models.result())
+
+    def _solve_models(
+        self,
+        upper_levels: UpperLevels,
+        level: int,
+        options: Options,
+        stop: Stop,
+    ) -> Generator[Component, None, tuple[int, Sequence[Placement] | None]]:
+        """Give out the highest levels of the weight, solved; return what is proven of all demands, and their answer."""
+        if level == 0:
+            yield from upper_levels.solved(self, options, stop)
+        if self.is_large:
+            return self.bounds[level], None
+        return self._decide(level, options, stop, None)
 
     def _look_for_more(self, stop: Stop, jobs: int) -> None:
         """Have others look for answers that start from what is known now."""

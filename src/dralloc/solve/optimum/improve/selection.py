@@ -24,7 +24,7 @@ from dralloc.solve.optimum.improve.assembly import Assembly, CommonUse
 from dralloc.solve.optimum.improve.drafts import NodeDrafts
 from dralloc.solve.optimum.improve.incumbent import Bonds, Incumbent
 from dralloc.solve.optimum.improve.waiting import WaitingBlocks
-from dralloc.solve.optimum.relax.prices import levels_of
+from dralloc.solve.optimum.relax.levels import levels_of
 
 __all__ = ["NeighbourhoodSelection", "Proposal"]
 

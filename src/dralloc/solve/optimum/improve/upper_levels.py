@@ -33,7 +33,7 @@ from dralloc.solve.optimum.objective import (
     within_caps,
 )
 from dralloc.solve.optimum.relax.component import known_of
-from dralloc.solve.optimum.relax.prices import levels_of
+from dralloc.solve.optimum.relax.levels import levels_of
 from dralloc.solve.optimum.stopping import Cancelled, Stop
 
 __all__ = ["UpperLevels"]

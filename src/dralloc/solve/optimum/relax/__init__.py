@@ -19,7 +19,7 @@ floats, over regions of nodes that are about alike, with demands in lots that ar
 time for. Then a sum in exact integers, over every node and every demand as they are, says what these prices prove
 (`dralloc.solve.optimum.relax.prices`, with the proof). So a bad guess costs sharpness, and never the truth.
 
-Weights are bounded level by level, most important first (`dralloc.solve.optimum.relax.prices`): each with all that is
+Weights are bounded level by level, most important first (`dralloc.solve.optimum.relax.levels`): each with all that is
 possible of those above, so that the bounds of the levels together are those of the sum. Where an answer has less, what
 follows for each level and for all of them is in `dralloc.solve.optimum.relax.bounds`.
 """

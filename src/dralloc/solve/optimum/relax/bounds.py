@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dralloc.problem.solution import LevelPrices
-from dralloc.solve.optimum.relax.prices import LexicographicLevel
+from dralloc.solve.optimum.relax.levels import LexicographicLevel
 
 __all__ = ["Bound", "Inequality", "LevelRange"]
 

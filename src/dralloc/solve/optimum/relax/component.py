@@ -17,7 +17,7 @@ from dralloc.solve.optimum.answered import Answered, raise_bounds
 from dralloc.solve.optimum.objective import DemandSubset, Objective
 from dralloc.solve.optimum.relax.bounds import Bound
 from dralloc.solve.optimum.relax.ladder import RelaxationLadder
-from dralloc.solve.optimum.relax.prices import LexicographicLevel
+from dralloc.solve.optimum.relax.levels import LexicographicLevel
 from dralloc.solve.optimum.stopping import Stop, Stopped
 
 __all__ = [

@@ -24,7 +24,8 @@ import numpy as np
 from dralloc.problem import Problem
 from dralloc.solve.optimum.relax.guide import Guide
 from dralloc.solve.optimum.relax.halves import with_halves
-from dralloc.solve.optimum.relax.prices import market_of
+from dralloc.solve.optimum.relax.market import market_of
+from dralloc.solve.optimum.relax.prices import Prices
 from dralloc.solve.optimum.stopping import Stop
 
 __all__ = ["RelaxedCover", "relaxed_cover"]
@@ -78,9 +79,9 @@ def relaxed_cover(
     if cover is None:
         return None
     numbers, rows = cover
-    prices = market.affordable(rows * (_SCALE / max(costs)))
-    worth = [paid or 0 for paid in market.least_paid(prices)]
-    values = market.node_values(prices)
+    prices = Prices(market, rows * (_SCALE / max(costs)))
+    worth = [paid or 0 for paid in prices.least_paid()]
+    values = prices.node_values()
     richest = max(
         (
             Fraction(value, cost)

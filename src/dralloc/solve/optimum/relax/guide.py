@@ -23,8 +23,8 @@ from dralloc.solve.optimum.relax.demand_kinds import (
     Integers,
     Shape,
 )
+from dralloc.solve.optimum.relax.market import Market
 from dralloc.solve.optimum.relax.offers import PatternClass
-from dralloc.solve.optimum.relax.prices import Market
 from dralloc.solve.optimum.solvers import linear
 from dralloc.solve.optimum.stopping import Stop
 

@@ -28,16 +28,12 @@ from dralloc.problem.solution import (
 )
 from dralloc.solve.optimum.objective import Objective
 from dralloc.solve.optimum.relax.bounds import Bound, Inequality, LevelRange
-from dralloc.solve.optimum.relax.demand_kinds import Integers
 from dralloc.solve.optimum.relax.guide import Floats, Guide, KnownLimit
 from dralloc.solve.optimum.relax.halves import with_halves
+from dralloc.solve.optimum.relax.levels import costs_of, levels_of
+from dralloc.solve.optimum.relax.market import Market, market_of
 from dralloc.solve.optimum.relax.patterns import with_patterns
-from dralloc.solve.optimum.relax.prices import (
-    Market,
-    costs_of,
-    levels_of,
-    market_of,
-)
+from dralloc.solve.optimum.relax.prices import Prices, most_affordable
 from dralloc.solve.optimum.relax.regions import regions_of
 from dralloc.solve.optimum.solvers import linear
 from dralloc.solve.optimum.stopping import Stop, Stopped
@@ -152,7 +148,7 @@ class RelaxationLadder:
         self.proven: list[list[Inequality]] = [[] for _ in self.levels]
         # By level, the guess behind each of the inequalities.
         self._guesses: list[list[_Guess]] = [[] for _ in self.levels]
-        self._prices: Integers | None = None
+        self._prices: Prices | None = None
         # What was proven by looking closer, by level and of all together.
         self._closer: list[list[Inequality]] = [[] for _ in self.levels]
         self._together: list[Inequality] = []
@@ -292,7 +288,7 @@ class RelaxationLadder:
         unit = factors[-1]
         last_level = len(self.levels) - 1
         worth_of_kind = _weighted(factors, self._counts(last_level))
-        paid = self.market.least_paid(self._prices)
+        paid = self._prices.least_paid()
         sizes: dict[DemandIndex, int] = {}
         profits: dict[DemandIndex, int] = {}
         for kind, worth in zip(
@@ -304,7 +300,7 @@ class RelaxationLadder:
                 if price is not None:
                     sizes[member] = price * APPRAISAL_UNIT // unit
                     profits[member] = (worth - price) * APPRAISAL_UNIT // unit
-        values = self.market.node_values(self._prices)
+        values = self._prices.node_values()
         return Appraisal(
             sizes,
             profits,
@@ -472,10 +468,8 @@ class RelaxationLadder:
         scale = self._scale(guess, counts)
         whole_costs: list[int] = [round(cost * scale) for cost in costs]
         rank_price = round(scale)
-        prices = self.market.affordable(guess.rows * scale)
-        bound = self.market.bound(
-            prices, _weighted(whole_costs, counts), rank_price
-        )
+        prices = Prices(self.market, guess.rows * scale, rank_price)
+        bound = prices.bound(_weighted(whole_costs, counts))
         worth: int = sum(map(mul, whole_costs, placed))
         return max(0, -((bound - worth) // rank_price))
 
@@ -531,14 +525,14 @@ class RelaxationLadder:
             limits = [proven.limit(before) for proven in self.proven[place]]
             self.limits[place] = min([level.total, *limits])
 
-    def _inequality(self, guess: _Guess) -> tuple[Inequality, Integers]:
-        """Return what prices prove of the levels that they are for, whatever is placed; and the prices as integers."""
+    def _inequality(self, guess: _Guess) -> tuple[Inequality, Prices]:
+        """Return what prices prove of the levels that they are for, whatever is placed; and these prices."""
         factors, counts = guess.factors, self._counts(len(guess.factors) - 1)
         # What a level counts in floats is a guess; as whole numbers, the bound holds for exactly these.
         scale = self._scale(guess, counts)
         whole_factors = [round(factor * scale) for factor in factors]
-        prices = self.market.affordable(guess.rows * scale)
-        bound = self.market.bound(prices, _weighted(whole_factors, counts))
+        prices = Prices(self.market, guess.rows * scale)
+        bound = prices.bound(_weighted(whole_factors, counts))
         return Inequality(whole_factors, bound), prices
 
     def _scale(self, guess: _Guess, counts: Sequence[Sequence[int]]) -> float:
@@ -547,7 +541,7 @@ class RelaxationLadder:
             factor * max(level_counts, default=0)
             for factor, level_counts in zip(guess.factors, counts, strict=True)
         )
-        affordable = self.market.most_affordable(guess.rows)
+        affordable = most_affordable(self.market, guess.rows)
         return _power_of_two(min(_LARGEST / max(1.0, largest), affordable))
 
 

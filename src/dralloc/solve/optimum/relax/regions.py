@@ -8,7 +8,7 @@ import numpy as np
 
 from dralloc.solve.optimum.relax.demand_kinds import Integers
 from dralloc.solve.optimum.relax.guide import Floats
-from dralloc.solve.optimum.relax.prices import Market
+from dralloc.solve.optimum.relax.market import Market
 
 __all__ = ["regions_of"]
 
