@@ -53,6 +53,20 @@ class Habits(NamedTuple):
         The part of pods with a claim for admin access.
     use_fabric
         The part of pods that want a device of their rack.
+    bare
+        The part of nodes without devices.
+    without_claims
+        Pods without claims, as a part of all others.
+    use_licences
+        The part of pods that take seats of a licence of the whole cluster.
+    use_plugins
+        The part of pods that want what a device plugin offers on some nodes.
+    by_name
+        The part of pods that ask for GPUs by the name of an extended resource (KEP-5004), where there are whole GPUs.
+    in_blocks
+        The part of nodes that can be used as blocks of hosts, and about as many pods that want them.
+    started
+        How often a gang has members that run already.
     """
 
     hardware: Sequence[str]
@@ -71,6 +85,13 @@ class Habits(NamedTuple):
     use_ports: float
     watch: float
     use_fabric: float
+    bare: float
+    without_claims: float
+    use_licences: float
+    use_plugins: float
+    by_name: float
+    in_blocks: float
+    started: float
 
 
 def habits_of(hardware: Sequence[str], random: Random) -> Habits:
@@ -93,4 +114,11 @@ def habits_of(hardware: Sequence[str], random: Random) -> Habits:
         use_ports=random.choice((0.0, 0.0, 0.1)),
         watch=random.choice((0.0, 0.0, 0.03)),
         use_fabric=random.choice((0.0, 0.0, 0.1)),
+        bare=random.choice((0.0, 0.0, 0.25)),
+        without_claims=random.choice((0.0, 0.0, 0.3)),
+        use_licences=random.choice((0.0, 0.0, 0.1)),
+        use_plugins=random.choice((0.0, 0.0, 0.1)),
+        by_name=random.choice((0.0, 0.0, 0.2)),
+        in_blocks=random.choice((0.0, 0.0, 0.5)),
+        started=random.choice((0.0, 0.3)),
     )

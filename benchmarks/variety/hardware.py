@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Final, NamedTuple
 
@@ -14,15 +14,11 @@ from benchmarks.objects import (
     claim_spec,
     consumes,
     device,
-    device_class,
     exactly,
     first_available,
 )
 
-__all__ = ["FABRIC", "HARDWARE", "Equipment", "Hardware", "class_of", "classes"]
-
-FABRIC: Final = "fabric"
-"""The type of devices that a rack has, and not a node."""
+__all__ = ["HARDWARE", "Equipment", "Hardware", "class_of", "has"]
 
 _NUMA: Final = "resource.kubernetes.io/numaNode"
 _ROOT: Final = "resource.kubernetes.io/pcieRoot"
@@ -65,19 +61,10 @@ def class_of(device_type: str) -> str:
     return f"{device_type}.example.com"
 
 
-def classes() -> Iterator[Json]:
-    """The classes of all types of devices, and one of any device."""
-    types = {kind.type for kind in HARDWARE.values()} | {"nic", FABRIC}
-    for name in sorted(types):
-        yield device_class(
-            class_of(name),
-            f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == '{name}'",
-        )
-    yield device_class(class_of("any"), f"device.driver == '{DRIVER}'")
-
-
-def _has(attribute: str, value: str) -> str:
-    return f"device.attributes['{DRIVER}'].{attribute} == '{value}'"
+def has(attribute: str, value: str | int) -> str:
+    """Return the expression that is true of devices with this value of an attribute."""
+    literal = f"'{value}'" if isinstance(value, str) else value
+    return f"device.attributes['{DRIVER}'].{attribute} == {literal}"
 
 
 class _NumaGpus(Hardware):
@@ -125,7 +112,7 @@ class _NumaGpus(Hardware):
 
     def claim(self, choose: float, random: Random) -> tuple[Json, int]:
         count = random.choice((1, 1, 1, 2, 2, 4))
-        wanted = [_has("model", random.choice("AB"))] * (random.random() < 0.3)
+        wanted = [has("model", random.choice("AB"))] * (random.random() < 0.3)
         gpus = exactly("gpus", class_of(self.type), *wanted, count=count)
         if random.random() < choose:
             fewer = max(1, count - 1)
@@ -195,11 +182,11 @@ class _SmallPartitions(Hardware):
     def claim(self, choose: float, random: Random) -> tuple[Json, int]:
         profile = random.choice(("1g", "1g", "2g", "4g"))
         count = random.choice((1, 1, 1, 2, 3))
-        name, wanted = class_of(self.type), _has("profile", profile)
+        name, wanted = class_of(self.type), has("profile", profile)
         if random.random() < choose:
             entries = (
                 ("wanted", name, [wanted], {"count": count}),
-                ("small", name, [_has("profile", "1g")], {"count": count}),
+                ("small", name, [has("profile", "1g")], {"count": count}),
             )
             spec = claim_spec(first_available("parts", *entries))
             return spec, count * self.sizes[profile]
@@ -283,7 +270,7 @@ class _WholeGpus(Hardware):
         count, name = random.choice((1, 1, 1, 2, 4)), class_of(self.type)
         if random.random() < choose:
             entries = (
-                ("best", name, [_has("model", "H100")], {"count": count}),
+                ("best", name, [has("model", "H100")], {"count": count}),
                 ("any", name, (), {"count": count}),
             )
             return claim_spec(first_available("gpus", *entries)), count

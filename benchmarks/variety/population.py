@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
 from benchmarks.objects import (
+    DRIVER,
     Json,
     claim,
     claim_spec,
+    device_class,
     exactly,
     held_claim,
     pod,
@@ -18,14 +20,38 @@ from benchmarks.objects import (
     template,
 )
 from benchmarks.variety.habits import Habits
-from benchmarks.variety.hardware import FABRIC, HARDWARE, class_of
+from benchmarks.variety.hardware import HARDWARE, class_of
+from benchmarks.variety.pools import (
+    BLOCK,
+    FABRIC,
+    HOSTS,
+    LICENCE,
+    block_claim,
+    fabric_claim,
+    licence_claim,
+)
 
-__all__ = ["RACK", "TAINT", "ZONE", "ZONES", "Arrivals", "running"]
+__all__ = [
+    "HOST",
+    "PLUGIN",
+    "RACK",
+    "TAINT",
+    "ZONE",
+    "ZONES",
+    "Arrivals",
+    "classes",
+    "running",
+]
 
 ZONE: Final = "topology.kubernetes.io/zone"
 ZONES: Final = ("a", "b", "c", "d")
 RACK: Final = "example.com/rack"
-_HOST: Final = "kubernetes.io/hostname"
+HOST: Final = "kubernetes.io/hostname"
+
+PLUGIN: Final = "example.com/fpga"
+"""What a device plugin offers: no device of DRA."""
+_GPU: Final = "example.com/gpu"
+"""The extended resource that whole GPUs are."""
 
 TAINT: Final[Json] = {"key": "team", "value": "a", "effect": "NoSchedule"}
 
@@ -35,6 +61,20 @@ _TEMPLATES: Final = range(6, 15)
 _MEMBERS: Final = range(2, 7)
 _USERS: Final = range(2, 5)
 """Sizes of gangs, and how many pods share a claim."""
+
+
+def classes() -> Iterator[Json]:
+    """The classes of all types of devices, and one of any device."""
+    types = {kind.type for kind in HARDWARE.values()}
+    for name in sorted(types | {"nic", FABRIC, LICENCE, BLOCK}):
+        of_type = f"device.attributes['{DRIVER}'].type == '{name}'"
+        element = device_class(
+            class_of(name), f"device.driver == '{DRIVER}' && {of_type}"
+        )
+        if name == "gpu":
+            element["spec"]["extendedResourceName"] = _GPU
+        yield element
+    yield device_class(class_of("any"), f"device.driver == '{DRIVER}'")
 
 
 def running(
@@ -77,19 +117,23 @@ class Arrivals:
     habits
         What they do.
     free
-        Free units by kind of hardware.
+        Free units by kind of hardware; of blocks, nodes that are in one.
+    nodes
+        The names of all nodes.
     random
         The source of all that is drawn.
     """
 
     habits: Habits
     free: Mapping[str, float]
+    nodes: Sequence[str]
     random: Random
     _names: dict[str, int] = field(default_factory=dict)
 
     def objects(self) -> Iterator[Json]:
         """Templates and shared claims, and pods with their groups, in a random order of arrival."""
-        yield template("fabric", claim_spec(exactly("lane", class_of(FABRIC))))
+        yield template("fabric", fabric_claim())
+        yield template("licence", licence_claim(self.random))
         watching = exactly("watched", class_of("any"), adminAccess=True)
         yield template("watch", claim_spec(watching))
         waiting: list[Json] = []
@@ -106,8 +150,17 @@ class Arrivals:
                 spec, units = shapes[number]
                 arrivals = list(self._arrivals(kind, number, spec, len(shapes)))
                 waiting += arrivals
-                pods = sum(arrival["kind"] == "Pod" for arrival in arrivals)
+                pods = sum(map(_waits, arrivals))
                 asked += max(1, pods) * units
+        hosts = 0
+        while hosts < self.habits.demand * self.free[BLOCK]:
+            size = self.random.choice((1, 2, HOSTS))
+            waiting += self._users_of_block(size)
+            hosts += size
+        pods = sum(map(_waits, waiting))
+        for _ in range(round(self.habits.without_claims * pods)):
+            wishes, labels = self._wishes()
+            waiting.append(_with(pod(self._name("plain")), wishes, labels))
         self.random.shuffle(waiting)
         yield from waiting
 
@@ -122,6 +175,11 @@ class Arrivals:
             group, members = self._name("gang"), random.choice(_MEMBERS)
             needed = members - (random.random() < 0.3)
             yield pod_group(group, needed, random.choice(("", RACK, ZONE)))
+            if random.random() < habits.started:
+                members -= 1
+                member = pod(self._name("started"), group=group)
+                on_node = {"nodeName": random.choice(self.nodes)}
+                yield _with(member, wishes | on_node, labels)
         elif random.random() < habits.share:
             shared = self._name("shared")
             yield claim(shared, spec)
@@ -130,15 +188,37 @@ class Arrivals:
                 yield _with(user, wishes, labels)
             return
         templates = [f"{kind}-{number}"]
+        if kind == "gpu" and random.random() < habits.by_name:
+            templates = []
+            wishes = _needing(wishes, {_GPU: random.choice("112")})
         if random.random() < habits.ask_twice:
             templates.append(f"{kind}-{random.randrange(shape_count)}")
         if random.random() < habits.use_fabric:
             templates.append("fabric")
+        if random.random() < habits.use_licences:
+            templates.append("licence")
         if random.random() < habits.watch:
             templates.append("watch")
         for _ in range(members):
             member = pod(self._name("pod"), templates=templates, group=group)
             yield _with(member, wishes, labels)
+
+    def _users_of_block(self, hosts: int) -> Iterator[Json]:
+        """Pods that share a claim for a device of so many hosts, each on one of them."""
+        shared = self._name("block")
+        yield claim(shared, block_claim(hosts))
+        wishes, _ = self._wishes()
+        labels = {"app": shared}
+        term = {
+            "topologyKey": HOST,
+            "labelSelector": {"matchLabels": labels},
+        }
+        apart = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        wishes["affinity"] = {"podAntiAffinity": apart}
+        yield pod_group(shared, hosts)
+        for _ in range(hosts):
+            user = pod(self._name("pod"), claims=[shared], group=shared)
+            yield _with(user, wishes, labels)
 
     def _wishes(self) -> tuple[Json, Json]:
         """What a pod wants beside devices, and the labels that it has for that."""
@@ -153,7 +233,7 @@ class Arrivals:
                 ("podAffinity", "podAntiAffinity", "podAntiAffinity")
             )
             term = {
-                "topologyKey": random.choice((_HOST, _HOST, ZONE, RACK)),
+                "topologyKey": random.choice((HOST, HOST, ZONE, RACK)),
                 "labelSelector": {"matchLabels": labels},
             }
             rules = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
@@ -162,7 +242,7 @@ class Arrivals:
             labels = {"app": f"spread-{random.randint(0, 8)}"}
             constraint = {
                 "maxSkew": random.choice((1, 2)),
-                "topologyKey": random.choice((_HOST, ZONE)),
+                "topologyKey": random.choice((HOST, ZONE)),
                 "whenUnsatisfiable": "DoNotSchedule",
                 "labelSelector": {"matchLabels": labels},
             }
@@ -173,6 +253,8 @@ class Arrivals:
             containers = spec.setdefault("containers", [{"name": "main"}])
             port = {"containerPort": 80, "hostPort": random.choice((80, 443))}
             containers[0]["ports"] = [port]
+        if random.random() < habits.use_plugins:
+            spec = _needing(spec, {PLUGIN: "1"})
         if random.random() < 0.1:
             spec["nodeSelector"] = {ZONE: random.choice(ZONES)}
         return spec, labels
@@ -182,6 +264,18 @@ class Arrivals:
         number = self._names.get(kind, 0)
         self._names[kind] = number + 1
         return f"{kind}-{number:05d}"
+
+
+def _waits(element: Json) -> bool:
+    return element["kind"] == "Pod" and "nodeName" not in element["spec"]
+
+
+def _needing(spec: Json, amounts: Json) -> Json:
+    """Let the first container of a pod need these amounts, too."""
+    main, *others = spec.get("containers", [{"name": "main"}])
+    requests = main.get("resources", {}).get("requests", {})
+    needs = {"requests": requests | amounts}
+    return spec | {"containers": [main | {"resources": needs}, *others]}
 
 
 def _with(waiting: Json, wishes: Json, labels: Json) -> Json:

@@ -10,16 +10,20 @@ from collections.abc import Iterator
 from random import Random
 from typing import Final
 
-from benchmarks.objects import DRIVER, Json, device, node, resource_slice
+from benchmarks.objects import DRIVER, Json, node, resource_slice
 from benchmarks.registry import WORKLOADS, register
 from benchmarks.variety.habits import Habits, habits_of
-from benchmarks.variety.hardware import FABRIC, HARDWARE, classes
+from benchmarks.variety.hardware import HARDWARE
+from benchmarks.variety.pools import BLOCK, HOSTS, block, fabric, licences
 from benchmarks.variety.population import (
+    HOST,
+    PLUGIN,
     RACK,
     TAINT,
     ZONE,
     ZONES,
     Arrivals,
+    classes,
     running,
 )
 from dralloc.objects.cluster import Cluster
@@ -32,8 +36,8 @@ _CORDONED: Final = 0.02
 _UNHEALTHY: Final = 0.01
 """The parts of nodes that are tainted or cordoned, and of devices with a taint."""
 
-_LANES: Final = 4
-"""Devices that a rack has for all its nodes."""
+_PLUGGED: Final = 0.3
+"""The part of nodes with a device plugin, where pods want what it offers."""
 
 
 @register(
@@ -53,20 +57,40 @@ def _varied(size: int, random: Random) -> Iterator[Json]:
     yield from classes()
     free: Counter[str] = Counter()
     for number in range(size):
+        if random.random() < habits.bare:
+            yield _node(_host(number), number, habits, random)
+            continue
         [kind] = random.choices(habits.hardware, habits.shares)
         yield from _server(number, kind, habits, random)
         units = HARDWARE[kind].units
         free[kind] += units - round(units * habits.used)
     for rack in range(-(-size // habits.rack_nodes)):
-        yield _fabric(rack)
-    yield from Arrivals(habits, free, random).objects()
+        yield fabric(_rack(rack), RACK)
+    yield licences(size)
+    for start in range(0, size - HOSTS + 1, HOSTS):
+        if random.random() < habits.in_blocks:
+            members = range(start, start + HOSTS)
+            yield from block(
+                f"block-{start // HOSTS:03d}", list(map(_host, members)), HOST
+            )
+            free[BLOCK] += HOSTS
+    nodes = list(map(_host, range(size)))
+    yield from Arrivals(habits, free, nodes, random).objects()
+
+
+def _host(number: int) -> str:
+    return f"node-{number:04d}"
+
+
+def _rack(number: int) -> str:
+    return f"rack-{number:03d}"
 
 
 def _server(
     number: int, kind: str, habits: Habits, random: Random
 ) -> Iterator[Json]:
     """A node with its devices, and who runs there."""
-    name = f"node-{number:04d}"
+    name = _host(number)
     yield _node(name, number, habits, random)
     equipment = HARDWARE[kind].equipment(name, random)
     for element in equipment.devices:
@@ -100,40 +124,27 @@ def _node(name: str, number: int, habits: Habits, random: Random) -> Json:
     server = node(name)
     rack = number // habits.rack_nodes
     server["metadata"]["labels"] |= {
-        RACK: f"rack-{rack:03d}",
+        RACK: _rack(rack),
         ZONE: ZONES[rack % len(ZONES)],
     }
     cpus, gibibytes = random.choice((48, 64, 96, 128)), random.choice((4, 6, 8))
+    allocatable = {}
     if habits.counts_cpu:
-        server["status"] = {
-            "allocatable": {
-                "cpu": str(cpus),
-                "memory": f"{cpus * gibibytes}Gi",
-                "pods": "110",
-            }
+        allocatable = {
+            "cpu": str(cpus),
+            "memory": f"{cpus * gibibytes}Gi",
+            "pods": "110",
         }
+    if habits.use_plugins and random.random() < _PLUGGED:
+        allocatable[PLUGIN] = str(random.randint(1, 4))
+    if allocatable:
+        server["status"] = {"allocatable": allocatable}
     spec: Json = {}
     if random.random() < _TAINTED:
         spec["taints"] = [TAINT]
     if random.random() < _CORDONED:
         spec["unschedulable"] = True
     return {**server, "spec": spec}
-
-
-def _fabric(rack: int) -> Json:
-    """The devices of a rack, which all of its nodes reach."""
-    name = f"fabric-{rack:03d}"
-    lanes = [device(f"lane-{lane}", {"type": FABRIC}) for lane in range(_LANES)]
-    element = resource_slice(name, "", lanes, pool=name)
-    del element["spec"]["nodeName"]
-    in_rack = {
-        "key": RACK,
-        "operator": "In",
-        "values": [f"rack-{rack:03d}"],
-    }
-    term = {"matchExpressions": [in_rack]}
-    element["spec"]["nodeSelector"] = {"nodeSelectorTerms": [term]}
-    return element
 
 
 def varied(nodes: int = 100, seed: int = 0) -> Cluster:
