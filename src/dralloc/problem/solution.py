@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -34,6 +41,7 @@ from dralloc.problem.ledger import Holding
 __all__ = [
     "APPRAISAL_UNIT",
     "Appraisal",
+    "AskAppraisal",
     "Grant",
     "LevelPrices",
     "Placement",
@@ -341,6 +349,10 @@ class Appraisal:
         """Return what of a node is not paid for by the demands on it, counted as if they paid the least."""
         paid = sum([self.sizes.get(demand, 0) for demand in demands])
         return max(0, self.nodes[node] - paid)
+
+
+AskAppraisal = Callable[[], Appraisal | None]
+"""Tells what demands and nodes are worth, as far as that is known by then; None if it is not."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from threading import Event
 from typing import Any
 
 import pytest
@@ -18,12 +18,17 @@ from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, parallel, solve
 from dralloc.solve.optimum.answered import is_proven
 from dralloc.solve.optimum.classes.component import CountedComponent
-from dralloc.solve.optimum.climbing import bounds_in_turn, climbing_on
+from dralloc.solve.optimum.climbing import Climb, bounds_in_turn
 from dralloc.solve.optimum.component import Component
 from dralloc.solve.optimum.improve import SearchedComponent
 from dralloc.solve.optimum.improve import component as improve_component
 from dralloc.solve.optimum.objective import DemandSubset, placed_weight
 from dralloc.solve.optimum.packing.component import PackedComponent
+from dralloc.solve.optimum.relax import Bound
+from dralloc.solve.optimum.relax.component import (
+    ComponentRelaxation,
+    Relaxable,
+)
 from dralloc.solve.optimum.stage import Split
 from dralloc.solve.optimum.stopping import Stop
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
@@ -96,7 +101,7 @@ def test_a_later_tier_that_is_not_proven_is_relaxed_too() -> None:
     assert len(component.tiers) == 2
     assert is_proven(component, 0)
     stop = Stop.after(5)
-    with climbing_on([component], stop):
+    with Climb([component], stop):
         while not (component.relaxation.is_at_the_top or stop.reached()):
             time.sleep(0.01)
     assert is_proven(component, 1)
@@ -122,15 +127,16 @@ def test_small_components_are_bounded_beside_the_starts_of_large_ones(
     """The search for answers takes what time there is, and theirs came after it."""
     bounded: list[int] = []
 
-    def climbing(
-        components: Sequence[Component], _: Stop, patience: float | None = None
-    ) -> AbstractContextManager[None]:
-        # Beside the search for answers to start from, nobody has to be patient.
-        if patience is None:
-            bounded.append(len(components))
-        return nullcontext()
+    class Counting(Climb):
+        def __init__(
+            self, components: Sequence[Relaxable], stop: Stop, **when: Any
+        ) -> None:
+            super().__init__(components, stop, **when)
+            # Beside the search for answers to start from, nobody has to be patient.
+            if "before_search" in when:
+                bounded.append(len(components))
 
-    monkeypatch.setattr("dralloc.solve.optimum.climbing_on", climbing)
+    monkeypatch.setattr("dralloc.solve.optimum.Climb", Counting)
     monkeypatch.setattr(improve_component, "_TINY", 0)
     first: list[SearchedComponent] = []
 
@@ -145,3 +151,70 @@ def test_small_components_are_bounded_beside_the_starts_of_large_ones(
     problem = compile_cluster(mixed(9, 1, {"cpu"})).whole
     solve(problem, Options(jobs=2, time_limit=2.0))
     assert bounded == [2]
+
+
+class Rungs(ComponentRelaxation):
+    """A ladder of three rungs; the last one is not climbed before somebody lets it be."""
+
+    def __init__(self) -> None:
+        super().__init__(DemandSubset(ProblemBuilder().problem(), ()), ())
+        self.let = Event()
+        self.appraised = 0
+
+    def climb(
+        self,
+        stop: Stop,
+        least_gain: float = 0.0,
+        begun_for: Stop | None = None,
+    ) -> Iterator[Bound]:
+        del least_gain, begun_for
+        yield Bound((1,), "first", (), ())
+        yield Bound((2,), "second", (), ())
+        while not (stop.reached() or self.let.wait(0.01)):
+            pass
+        yield Bound((3,), "third", (), ())
+
+    def appraise(self, stop: Stop) -> None:
+        del stop
+        self.appraised += 1
+
+
+class Ladder:
+    """A component that is nothing but a ladder."""
+
+    def __init__(self) -> None:
+        self.relaxation = Rungs()
+        self.tiers = ()
+        self.bounds = [0]
+
+    def cost(self, level: int) -> int:
+        return 9 + level
+
+
+def test_a_rung_that_takes_long_is_climbed_on_beside_the_search() -> None:
+    component: Any = Ladder()
+    rungs = component.relaxation
+    before_search = Stop.after(0.3)
+    with Climb([component], Stop(), before_search=before_search) as climb:
+        for _ in climb.wait_before_search():
+            assert not before_search.reached()
+        assert before_search.reached()
+        climb.take_over()
+        assert component.bounds == [2]
+        assert rungs.appraised == 2
+        rungs.let.set()
+        while rungs.appraised < 3:
+            time.sleep(0.01)
+    assert component.bounds == [3]
+
+
+def test_nobody_waits_before_a_search_for_what_is_known() -> None:
+    component: Any = Ladder()
+    component.relaxation.let.set()
+    with Climb([component], Stop(), before_search=Stop()) as climb:
+        for _ in climb.wait_before_search():
+            pass
+        climb.take_over()
+        assert component.bounds == [3]
+    with Climb([component], Stop()) as climb:
+        assert list(climb.wait_before_search()) == []

@@ -384,7 +384,7 @@ def test_without_a_limit_all_orders_are_tried(
         "dralloc.solve.recreate.starts.placed_in_orders",
         lambda *_: iter(in_two_orders),
     )
-    answers = Starts(problem, Options(steps=0))((), None, lambda: inf)
+    answers = Starts(problem, Options(steps=0))((), lambda: None, lambda: inf)
     assert list(answers) == in_two_orders
 
 
@@ -414,7 +414,7 @@ def test_one_of_a_high_priority_counts_no_more_than_a_hundred_below(
     module = "dralloc.solve.recreate.starts"
     monkeypatch.setattr(f"{module}.placed_in_orders", lambda *_: iter(answers))
     monkeypatch.setattr(f"{module}.recreated", noted)
-    list(Starts(problem, Options())((), None, lambda: inf))
+    list(Starts(problem, Options())((), lambda: None, lambda: inf))
     assert began == [answers[starts_from]]
 
 
@@ -505,7 +505,7 @@ def test_an_order_ends_where_it_is_when_the_time_is_over(
 def test_starts_end_with_the_best() -> None:
     problem = mixed_sizes()
     *_, best = Starts(problem, Options(steps=20))(
-        first_fit(problem).placements, None, lambda: 60.0
+        first_fit(problem).placements, lambda: None, lambda: 60.0
     )
     assert len(best) == len(problem.demands)
 

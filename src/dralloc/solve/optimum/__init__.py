@@ -14,7 +14,7 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
-from contextlib import AbstractContextManager, closing, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
@@ -27,7 +27,7 @@ from dralloc.objects.errors import AllocationError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.problem import Problem
 from dralloc.problem.solution import (
-    Appraisal,
+    AskAppraisal,
     LevelPrices,
     Placement,
     Progress,
@@ -39,7 +39,7 @@ from dralloc.solve.backends import is_elsewhere, starting_processes
 from dralloc.solve.optimum.answered import is_next
 from dralloc.solve.optimum.candidates import summed_up
 from dralloc.solve.optimum.classes.component import CountedComponent
-from dralloc.solve.optimum.climbing import bounds_in_turn, climbing_on
+from dralloc.solve.optimum.climbing import Climb, bounds_in_turn
 from dralloc.solve.optimum.component import Part, Solvable, TimeSharing, build
 from dralloc.solve.optimum.division import AdminClaims, admin_claims
 from dralloc.solve.optimum.improve import (
@@ -89,11 +89,11 @@ _NOT_EASY: Final = 0.4
 """After this part of the time, what is not proven yet gets a bound by relaxations beside the work on it."""
 
 StartSearch = Callable[
-    [Sequence[Placement], Appraisal | None, Callable[[], float], int],
+    [Sequence[Placement], AskAppraisal, Callable[[], float], int],
     Iterable[Sequence[Placement]],
 ]
-"""Makes answers to start from, given one, what demands and nodes are worth if that is known, a clock that tells how
-many seconds are left for that, and the number of jobs."""
+"""Makes answers to start from, given one, whom to ask what demands and nodes are worth, a clock that tells how many
+seconds are left for that, and the number of jobs."""
 
 _BEFORE_LAST: Final = 0.6
 """The part of the time until the last tiers are searched for, too, even if those before them are not proven."""
@@ -174,7 +174,7 @@ def solve(  # noqa: PLR0913 - what to solve, and all that is known of it
 
         def more_starts(
             known: Sequence[Placement],
-            appraisal: Appraisal | None,
+            appraisal: AskAppraisal,
             seconds: Callable[[], float],
             jobs: int,
         ) -> Iterator[Sequence[Placement]]:
@@ -216,7 +216,7 @@ class _Solve:
         make_starts: Callable[
             [
                 Sequence[Placement],
-                Appraisal | None,
+                AskAppraisal,
                 Callable[[], float],
                 int,
             ],
@@ -439,20 +439,22 @@ class _Solve:
                 answer.enter(sent[index])
                 self._tell()
 
-    def _climbing_on(
-        self, components: Sequence[Part]
-    ) -> AbstractContextManager[None]:
+    def _climbing_on(self, components: Sequence[Part]) -> Climb:
         """Bound components in the meantime that do not do so themselves, if they are not easy.
 
-        Not where steps are counted: what is proven then must not depend on the clock. Nor for the per-device model
-        alone, the referee.
+        Not for the per-device model alone, the referee.
         """
-        seconds = self.stop.seconds()
-        is_by_the_clock = seconds < inf and self.options.steps is None
-        is_wanted = is_by_the_clock and not self.options.per_device
-        return climbing_on(
-            components if is_wanted else (), self.stop, _NOT_EASY * seconds
+        is_wanted = self._is_by_the_clock and not self.options.per_device
+        return Climb(
+            components if is_wanted else (),
+            self.stop,
+            patience=_NOT_EASY * self.stop.seconds() if is_wanted else 0.0,
         )
+
+    @property
+    def _is_by_the_clock(self) -> bool:
+        """Whether what is found may depend on the clock: not where steps are counted, or all the time is there."""
+        return self.stop.seconds() < inf and self.options.steps is None
 
     def _seconds_for_starts(self) -> float:
         return self._starting.seconds()
@@ -471,15 +473,20 @@ class _Solve:
             component for component in components if not component.is_large
         ]
         # Small ones are searched in this process, beside the exact model; if they need others, these start then.
-        jobs = self.options.jobs if large else 1
-        backend = Backend(self.options.backend)
-        relaxing = relaxation_stop(self.stop)
+        backend, jobs = Backend(self.options.backend), self.options.jobs
+        if not large:
+            jobs = 1
         self._tell()
+        is_relaxed = bool(self.earlier and self.earlier.prices)
+        if large and is_elsewhere(backend, jobs) and self._is_by_the_clock:
+            self._relax_beside_starts((*large, *small), is_relaxed=is_relaxed)
+            return
         with starting_processes(WarmUp().run, backend, jobs):
-            if not (self.earlier and self.earlier.prices):
-                self._relax((*large, *small), relaxing)
+            if not is_relaxed:
+                self._relax((*large, *small), relaxation_stop(self.stop))
         if large:
-            self._consider_starts(large, small)
+            # Where none is large, each asks for answers when a glance of the exact model has not decided it.
+            self._consider_starts((*large, *small))
 
     def _relax(
         self, components: Sequence[SearchedComponent], stop: Stop
@@ -494,21 +501,32 @@ class _Solve:
         for component in components:
             component.relaxation.appraise(stop)
 
-    def _consider_starts(
-        self,
-        large: Sequence[SearchedComponent],
-        small: Sequence[SearchedComponent],
+    def _relax_beside_starts(
+        self, components: Sequence[SearchedComponent], *, is_relaxed: bool
     ) -> None:
-        """Make answers to start from for the whole problem, where some component is large; all consider their part.
+        """Climb the ladder of relaxations, and on beside the search for answers to start from, which is elsewhere.
 
-        Where none is large, each asks for answers when a glance of the exact model has not decided it.
+        That begins when the prices are good enough to go by, or when it has waited for long. A rung that has been begun
+        by then is climbed to its end: its prices are there for what is searched later.
+
+        Parameters
+        ----------
+        is_relaxed
+            Whether the prices of an earlier answer are good enough.
         """
         backend, jobs = Backend(self.options.backend), self.options.jobs
+        before_search = None if is_relaxed else relaxation_stop(self.stop)
+        until = self.stop.within(_STARTS * self.stop.seconds())
+        with Climb(components, until, before_search=before_search) as climb:
+            with starting_processes(WarmUp().run, backend, jobs):
+                for _ in climb.wait_before_search():
+                    self._tell()
+            self._consider_starts(components)
+
+    def _consider_starts(self, components: Sequence[SearchedComponent]) -> None:
+        """Make answers to start from for the whole problem; all consider their part."""
         self._starting = self.stop.within(_STARTS * self.stop.seconds())
-        # This process is idle if the search is elsewhere.
-        climbing = (*large, *small) if is_elsewhere(backend, jobs) else ()
-        with climbing_on(climbing, self._starting):
-            self._take_starts((*large, *small), jobs)
+        self._take_starts(components, self.options.jobs)
 
     def _take_starts(
         self,
@@ -559,7 +577,7 @@ class _Solve:
         if self._more_starts is None:
             self._more_starts = self._make_starts(
                 self.standing.placements(),
-                self.standing.appraisal(),
+                self.standing.appraisal,
                 self._seconds_for_starts,
                 jobs,
             )

@@ -3,74 +3,130 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from threading import Event
+from types import TracebackType
 from typing import Final
 
 from dralloc.solve.optimum.answered import is_proven
+from dralloc.solve.optimum.beside import Companion
 from dralloc.solve.optimum.relax import Bound
 from dralloc.solve.optimum.relax.component import Relaxable, take_over
-from dralloc.solve.optimum.stopping import Cancelled, Stop
+from dralloc.solve.optimum.stopping import Stop
 
-__all__ = ["bounds_in_turn", "climbing_on"]
+__all__ = ["Climb", "bounds_in_turn"]
 
 _WORTHWHILE: Final = 0.005
 """While processors are needed for the search, rungs are climbed that are likely to bring so much, as a part of all
 demands."""
 
+_LISTEN: Final = 0.05
+"""Seconds until it is asked again whether to stop."""
 
-@contextmanager
-def climbing_on(
-    components: Sequence[Relaxable], stop: Stop, patience: float = 0.0
-) -> Iterator[None]:
-    """Climb on while components are solved; what is proven by the end of the block counts.
 
-    Meanwhile this thread has little to do, and what a linear program takes of a processor is much less than what it
-    takes of the time.
+class Climb:
+    """Relaxations of components that are climbed in a thread, while the components are solved in a block of statements.
+
+    Meanwhile the thread of the block has little to do, and what a linear program takes of a processor is much less than
+    what it takes of the time. What is proven by the end of the block counts, and before that where it is taken over.
 
     Parameters
     ----------
+    stop
+        When to end, if the block has not ended before.
     patience
         Seconds until it begins; what has all tiers of the weight proven by then needs no other bound.
+    before_search
+        Until then nobody needs the processors for a search: rungs are climbed that are likely to end by then, whatever
+        they bring. None if there is a search from the beginning.
     """
-    if not components:
-        yield
-        return
-    is_over = Event()
-    ending = Cancelled(lambda: bool(stop.cancelled))
-    until = replace(stop, cancelled=ending)
-    proven: list[tuple[Relaxable, Bound]] = []
 
-    def climb() -> None:
-        is_over.wait(patience)
+    def __init__(
+        self,
+        components: Sequence[Relaxable],
+        stop: Stop,
+        *,
+        patience: float = 0.0,
+        before_search: Stop | None = None,
+    ) -> None:
+        self._components = components
+        self._stop = stop
+        self._patience = patience
+        self._before_search = before_search
+        self._is_worked_off = Event()
+        self._is_over = Event()
+
+    def __enter__(self) -> Climb:
+        self._thread = Companion(self._bounds, self._stop)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._is_over.set()
+        self._thread.__exit__(kind, error, traceback)
+        if error is None:
+            self._thread.result()
+        self.take_over()
+        for component in self._components:
+            component.relaxation.appraise(self._stop)
+
+    def wait_before_search(self) -> Iterator[None]:
+        """Wait until the search should begin; give out a turn each time when something may have been proven."""
+        while not (
+            self._is_worked_off.wait(_LISTEN)
+            or self._before_search is None
+            or self._before_search.reached()
+        ):
+            self.take_over()
+            yield
+
+    def take_over(self) -> None:
+        """Count what has been proven by now."""
+        for component, bound in self._thread.pending():
+            take_over(component, bound)
+
+    def _bounds(
+        self, stop: Stop
+    ) -> Generator[tuple[Relaxable, Bound], None, None]:
+        """Climb in a thread."""
+        if self._before_search is not None:
+            begun_for = self._before_search
+            yield from _appraised(
+                self._components,
+                lambda component: component.relaxation.climb(
+                    stop, begun_for=begun_for
+                ),
+                stop,
+            )
+            self._is_worked_off.set()
+        self._is_over.wait(self._patience)
         undecided = [
             component
-            for component in components
-            if not (until.reached() or _is_decided(component))
+            for component in self._components
+            if not (stop.reached() or _is_decided(component))
         ]
-        proven.extend(bounds_in_turn(undecided, climb_and_look))
-
-    def climb_and_look(component: Relaxable) -> Iterator[Bound]:
-        return component.relaxation.climb_and_look(
-            component, until, _WORTHWHILE
+        yield from _appraised(
+            undecided,
+            lambda component: component.relaxation.climb_and_look(
+                component, stop, _WORTHWHILE
+            ),
+            stop,
         )
 
-    with ThreadPoolExecutor(max_workers=1) as threads:
-        climbing = threads.submit(climb)
-        try:
-            yield
-        finally:
-            ending.cancel()
-            is_over.set()
-            wait([climbing])
-    climbing.result()
-    for component, bound in proven:
-        take_over(component, bound)
-    for component in components:
+
+def _appraised(
+    components: Iterable[Relaxable],
+    climb: Callable[[Relaxable], Iterator[Bound]],
+    stop: Stop,
+) -> Iterator[tuple[Relaxable, Bound]]:
+    """Give out bounds in turn; whoever asks then finds out what demands are worth by what proved them."""
+    for component, bound in bounds_in_turn(components, climb):
         component.relaxation.appraise(stop)
+        yield component, bound
 
 
 def bounds_in_turn(

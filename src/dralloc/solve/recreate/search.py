@@ -22,7 +22,12 @@ from dralloc.objects.limits import without_garbage_collection
 from dralloc.problem import NodeIndex, Problem
 from dralloc.problem.indices import grouped
 from dralloc.problem.ledger import Ledger
-from dralloc.problem.solution import Appraisal, Placement, charged_grants
+from dralloc.problem.solution import (
+    Appraisal,
+    AskAppraisal,
+    Placement,
+    charged_grants,
+)
 from dralloc.problem.subproblem import PartInUse
 from dralloc.solve.backends import Parcel, is_elsewhere
 from dralloc.solve.excerpt import Cutting
@@ -70,7 +75,7 @@ def recreated(  # noqa: PLR0913 - what to search, how, and where first
     placements: Sequence[Placement],
     options: Options,
     seconds: Callable[[], float],
-    appraisal: Appraisal | None = None,
+    appraisal: AskAppraisal = lambda: None,
     around: Collection[NodeIndex] = (),
 ) -> Iterator[tuple[Placement, ...]]:
     """Give out better and better answers, until there are no more for a while.
@@ -80,7 +85,8 @@ def recreated(  # noqa: PLR0913 - what to search, how, and where first
     placements
         The answer to begin with.
     appraisal
-        What demands and nodes are worth, as `dralloc.solve.recreate.change.ChangeSearch` takes it.
+        Tells before each round what demands and nodes are worth, as
+        `dralloc.solve.recreate.change.ChangeSearch` takes it.
     options
         The seed, the jobs and where they are done, and how many parts are searched at most (``steps``). With the same
         seed and number of steps the answers are the same, however many jobs there are.
@@ -175,7 +181,7 @@ class _Rounds:
         problem: Problem,
         movable: Sequence[MovableUnit],
         options: Options,
-        appraisal: Appraisal | None,
+        appraisal: AskAppraisal,
     ) -> None:
         self._problem = problem
         self._appraisal = appraisal
@@ -311,16 +317,17 @@ class _Rounds:
 
     def _beside(self, staying: Sequence[Placement]) -> Appraisal | None:
         """Return what demands are worth, and what nodes are beyond what those pay that stay."""
-        if self._appraisal is None:
+        appraisal = self._appraisal()
+        if appraisal is None:
             return None
         on_node = grouped(
             (placement.node, placement.demand) for placement in staying
         )
         unpaid = [
-            self._appraisal.unpaid(node, on_node.get(node, ()))
+            appraisal.unpaid(node, on_node.get(node, ()))
             for node in self._problem.all_nodes
         ]
-        return replace(self._appraisal, nodes=unpaid)
+        return replace(appraisal, nodes=unpaid)
 
 
 def _with(problem: Problem, placements: Collection[Placement]) -> Ledger:

@@ -12,7 +12,7 @@ from typing import Final
 
 from dralloc.objects.choices import Options
 from dralloc.problem import NodeIndex, Problem
-from dralloc.problem.solution import Appraisal, Placement
+from dralloc.problem.solution import AskAppraisal, Placement
 from dralloc.solve.recreate.orders import placed_in_orders
 from dralloc.solve.recreate.search import recreated
 
@@ -54,7 +54,7 @@ class Starts:
     def __call__(
         self,
         present: Sequence[Placement],
-        appraisal: Appraisal | None,
+        appraisal: AskAppraisal,
         seconds: Callable[[], float],
         jobs: int = 1,
     ) -> Iterator[Sequence[Placement]]:
@@ -65,7 +65,7 @@ class Starts:
         present
             An answer that is known.
         appraisal
-            What demands and nodes are worth; None if that is not known.
+            Tells what demands and nodes are worth; None as long as that is not known.
         seconds
             Tells how many seconds are left.
         jobs
@@ -73,7 +73,7 @@ class Starts:
         """
         best = present
         later = (1 - _ORDERS) * seconds()
-        orders = placed_in_orders(self._problem, appraisal, seconds)
+        orders = placed_in_orders(self._problem, appraisal(), seconds)
         for placements in () if self._around else orders:
             yield placements
             best = max(best, placements, key=self._promise)

@@ -18,7 +18,7 @@ from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.answered import is_proven, raise_bounds
 from dralloc.solve.optimum.candidates import CandidateSite, survey
-from dralloc.solve.optimum.climbing import climbing_on
+from dralloc.solve.optimum.climbing import Climb
 from dralloc.solve.optimum.improve import (
     NeighbourhoodSearch,
     SearchedComponent,
@@ -57,7 +57,7 @@ def test_bounds_that_are_proven_meanwhile_count_afterwards() -> None:
     # There is a ladder, and nobody had time to climb.
     component.climb(Stop.after(0))
     before = component.relaxation.why
-    with climbing_on([component], Stop()):
+    with Climb([component], Stop()):
         while not component.relaxation.is_at_the_top:
             time.sleep(0.01)
         meanwhile = component.relaxation.why
@@ -91,8 +91,13 @@ def test_a_relaxation_that_hopes_for_more_in_one_tier_says_nothing_about_later_o
 
 def test_a_failure_while_climbing_is_not_lost() -> None:
     class Failing(ComponentRelaxation):
-        def climb(self, stop: Stop, least_gain: float = 0.0) -> Iterator[Bound]:
-            del stop, least_gain
+        def climb(
+            self,
+            stop: Stop,
+            least_gain: float = 0.0,
+            begun_for: Stop | None = None,
+        ) -> Iterator[Bound]:
+            del stop, least_gain, begun_for
             raise ModelError("amounts are too large")
 
     problem = rack_with_a_waiting_gang()
@@ -103,7 +108,7 @@ def test_a_failure_while_climbing_is_not_lost() -> None:
         no_sites,
     )
     component.relaxation = Failing(component.subset, component.tiers)
-    with pytest.raises(ModelError), climbing_on([component], Stop()):
+    with pytest.raises(ModelError), Climb([component], Stop()):
         pass
 
 

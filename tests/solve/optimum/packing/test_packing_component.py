@@ -9,7 +9,7 @@ import pytest
 
 from dralloc.objects.choices import Thresholds
 from dralloc.problem import Problem
-from dralloc.problem.solution import Appraisal, Placement
+from dralloc.problem.solution import AskAppraisal, Placement
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, solve
 from dralloc.solve.optimum.packing import component
@@ -51,7 +51,7 @@ def test_another_search_is_asked_if_packing_stays_far_from_its_bound(
 
     def starts(
         _present: Sequence[Placement],
-        _appraisal: Appraisal | None,
+        _appraisal: AskAppraisal,
         seconds: Callable[[], float],
         _jobs: int,
     ) -> Iterator[Sequence[Placement]]:

@@ -14,9 +14,9 @@ from dralloc.objects.errors import AllocationError
 from dralloc.problem.indices import DemandIndex
 from dralloc.problem.solution import Placement
 from dralloc.solve.optimum.answered import is_proven
+from dralloc.solve.optimum.beside import Companion
 from dralloc.solve.optimum.candidates import CandidateSite
 from dralloc.solve.optimum.component import Component
-from dralloc.solve.optimum.improve.beside import Companion
 from dralloc.solve.optimum.improve.search import NeighbourhoodSearch
 from dralloc.solve.optimum.improve.upper_levels import UpperLevels
 from dralloc.solve.optimum.objective import (

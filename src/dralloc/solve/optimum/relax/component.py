@@ -100,15 +100,20 @@ class ComponentRelaxation:
 
     # What is proven.
 
-    def climb(self, stop: Stop, least_gain: float = 0.0) -> Iterator[Bound]:
+    def climb(
+        self,
+        stop: Stop,
+        least_gain: float = 0.0,
+        begun_for: Stop | None = None,
+    ) -> Iterator[Bound]:
         """Climb on, from where it was left, and give out what is proven: `keep` is for who counts it.
 
         Parameters
         ----------
-        least_gain
-            As `RelaxationLadder.bounds` takes it.
+        least_gain, begun_for
+            As `RelaxationLadder.bounds` takes them.
         """
-        yield from self._ladder_until(stop).bounds(least_gain)
+        yield from self._ladder_until(stop).bounds(least_gain, begun_for)
 
     def climb_and_look(
         self, answer: Answered, stop: Stop, least_gain: float

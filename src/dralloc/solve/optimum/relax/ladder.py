@@ -148,7 +148,9 @@ class RelaxationLadder:
         self.proven: list[list[Inequality]] = [[] for _ in self.levels]
         # By level, the guess behind each of the inequalities.
         self._guesses: list[list[_Guess]] = [[] for _ in self.levels]
+        # The last ones for all levels, and what demands are worth at these, if anybody has asked.
         self._prices: Prices | None = None
+        self._appraisal: Appraisal | None = None
         # What was proven by looking closer, by level and of all together.
         self._closer: list[list[Inequality]] = [[] for _ in self.levels]
         self._together: list[Inequality] = []
@@ -167,7 +169,9 @@ class RelaxationLadder:
         if "market" in vars(self):
             self.market.stop = stop
 
-    def bounds(self, least_gain: float = 0.0) -> Iterator[Bound]:
+    def bounds(
+        self, least_gain: float = 0.0, begun_for: Stop | None = None
+    ) -> Iterator[Bound]:
         """Climb from where it was left, and give out each bound that is better than those before it.
 
         A rung that there was no time for is climbed the next time.
@@ -176,13 +180,15 @@ class RelaxationLadder:
         ----------
         least_gain
             Rungs that are likely to bring less are not climbed, as a part of all demands.
+        begun_for
+            Rungs that are likely to end later are not begun; None if that is as with all that takes time.
         """
         with suppress(Stopped):
             while self._rungs and self._likely_gain >= least_gain:
                 rung = self._rungs[0]
                 self._prepare(rung)
                 before = self.stop.seconds()
-                if self._needed > before:
+                if self._needed > (begun_for or self.stop).seconds():
                     # The rung would not be reached in time.
                     break
                 parts_before = self._placed_parts()
@@ -280,15 +286,18 @@ class RelaxationLadder:
         Stopped
             It is time to stop.
         """
-        if self._prices is None:
-            return None
+        if self._prices is not None and self._appraisal is None:
+            self._appraisal = self._appraised(self._prices)
+        return self._appraisal
+
+    def _appraised(self, prices: Prices) -> Appraisal:
         [*_, last] = self.proven
         factors = last[-1].factors
         # A demand of the last level is worth its factor, in the unit of prices.
         unit = factors[-1]
         last_level = len(self.levels) - 1
         worth_of_kind = _weighted(factors, self._counts(last_level))
-        paid = self._prices.least_paid()
+        paid = prices.least_paid()
         sizes: dict[DemandIndex, int] = {}
         profits: dict[DemandIndex, int] = {}
         for kind, worth in zip(
@@ -300,7 +309,7 @@ class RelaxationLadder:
                 if price is not None:
                     sizes[member] = price * APPRAISAL_UNIT // unit
                     profits[member] = (worth - price) * APPRAISAL_UNIT // unit
-        values = self._prices.node_values()
+        values = prices.node_values()
         return Appraisal(
             sizes,
             profits,
@@ -516,7 +525,7 @@ class RelaxationLadder:
         """Enter what prices prove of a level and those before it, and keep them."""
         inequality, prices = self._inequality(guess)
         if guess.rows.any() and number == len(self.levels) - 1:
-            self._prices = prices
+            self._prices, self._appraisal = prices, None
         self.proven[number].append(inequality)
         self._guesses[number].append(guess)
         # What is less in one level may leave room for more below.

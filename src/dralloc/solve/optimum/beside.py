@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from queue import SimpleQueue
@@ -80,6 +80,13 @@ class Companion(Generic[News, Result]):
     def wait(self) -> News | None:
         """Wait for the next news; None at the end of the work."""
         return self._news.get()
+
+    def pending(self) -> Iterator[News]:
+        """Give out the news that there are by now."""
+        while not self._news.empty():
+            news = self._news.get()
+            if news is not None:
+                yield news
 
     def result(self) -> Result:
         """Return what the work came to, or raise what it raised; waits for it."""
