@@ -199,7 +199,6 @@ def test_a_rung_that_takes_long_is_climbed_on_beside_the_search() -> None:
         for _ in climb.wait_before_search():
             assert not before_search.reached()
         assert before_search.reached()
-        climb.take_over()
         assert component.bounds == [2]
         assert rungs.appraised == 2
         rungs.let.set()
@@ -214,7 +213,6 @@ def test_nobody_waits_before_a_search_for_what_is_known() -> None:
     with Climb([component], Stop(), before_search=Stop()) as climb:
         for _ in climb.wait_before_search():
             pass
-        climb.take_over()
         assert component.bounds == [3]
     with Climb([component], Stop()) as climb:
         assert list(climb.wait_before_search()) == []

@@ -483,23 +483,23 @@ class _Solve:
             return
         with starting_processes(WarmUp().run, backend, jobs):
             if not is_relaxed:
-                self._relax((*large, *small), relaxation_stop(self.stop))
+                self._relax((*large, *small))
         if large:
             # Where none is large, each asks for answers when a glance of the exact model has not decided it.
             self._consider_starts((*large, *small))
 
-    def _relax(
-        self, components: Sequence[SearchedComponent], stop: Stop
-    ) -> None:
+    def _relax(self, components: Sequence[SearchedComponent]) -> None:
         """Climb the ladder of relaxations for bounds, and for what demands are worth."""
+        until = relaxation_stop(self.stop)
         bounds = bounds_in_turn(
-            components, lambda component: component.relaxation.climb(stop)
+            components, lambda component: component.relaxation.climb(until)
         )
         for component, bound in bounds:
             take_over(component, bound)
             self._tell()
         for component in components:
-            component.relaxation.appraise(stop)
+            # Also where a rung took too long: what is known is what the search goes by.
+            component.relaxation.appraise(self.stop)
 
     def _relax_beside_starts(
         self, components: Sequence[SearchedComponent], *, is_relaxed: bool

@@ -75,19 +75,22 @@ class Climb:
             component.relaxation.appraise(self._stop)
 
     def wait_before_search(self) -> Iterator[None]:
-        """Wait until the search should begin; give out a turn each time when something may have been proven."""
+        """Wait until the search should begin; give out a turn each time when something has been proven."""
         while not (
             self._is_worked_off.wait(_LISTEN)
             or self._before_search is None
             or self._before_search.reached()
         ):
-            self.take_over()
-            yield
+            if self.take_over():
+                yield
+        self.take_over()
 
-    def take_over(self) -> None:
-        """Count what has been proven by now."""
-        for component, bound in self._thread.pending():
+    def take_over(self) -> bool:
+        """Count what has been proven by now; whether there is anything new."""
+        bounds = list(self._thread.pending())
+        for component, bound in bounds:
             take_over(component, bound)
+        return bool(bounds)
 
     def _bounds(
         self, stop: Stop

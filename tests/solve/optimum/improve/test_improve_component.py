@@ -31,7 +31,7 @@ from dralloc.solve.optimum.objective import (
 from dralloc.solve.optimum.relax import Bound
 from dralloc.solve.optimum.relax.component import ComponentRelaxation
 from dralloc.solve.optimum.search import SolverOutcome, Watch
-from dralloc.solve.optimum.stopping import Stop, Stopped
+from dralloc.solve.optimum.stopping import Cancelled, Stop, Stopped
 from solve.optimum.problem_builder import (
     AlternativeSpec,
     ProblemBuilder,
@@ -55,7 +55,7 @@ def test_bounds_that_are_proven_meanwhile_count_afterwards() -> None:
         no_sites,
     )
     # There is a ladder, and nobody had time to climb.
-    component.climb(Stop.after(0))
+    component.climb(Stop.after(0), Stop.after(0))
     before = component.relaxation.why
     with Climb([component], Stop()):
         while not component.relaxation.is_at_the_top:
@@ -63,6 +63,27 @@ def test_bounds_that_are_proven_meanwhile_count_afterwards() -> None:
         meanwhile = component.relaxation.why
     assert (before, meanwhile) == ("", "")
     assert component.relaxation.why
+    assert component.relaxation.appraisal is not None
+
+
+def test_prices_are_gone_by_though_a_later_rung_took_too_long() -> None:
+    problem = rack_with_a_waiting_gang()
+    component = SearchedComponent(
+        DemandSubset(problem, indices(problem.demands)),
+        placed_weight(problem),
+        (),
+        no_sites,
+    )
+    asked: list[int] = []
+
+    def is_over() -> bool:
+        """Whether prices were found."""
+        asked.append(len(asked))
+        ladder = component.relaxation._ladder
+        return ladder is not None and ladder._prices is not None
+
+    component.climb(Stop(cancelled=Cancelled(is_over)), Stop())
+    assert asked
     assert component.relaxation.appraisal is not None
 
 

@@ -151,7 +151,7 @@ class SearchedComponent(Component):
                 with suppress(Stopped):
                     self._improve(level, options, first.limited(effort), watch)
             if not is_proven(self, level):
-                self.climb(relaxation_stop(stop))
+                self.climb(relaxation_stop(stop), stop)
                 if self.tiers[level].name == ALTERNATIVES:
                     self._bound_ranks(level, stop)
             if is_proven(self, level):
@@ -182,7 +182,8 @@ class SearchedComponent(Component):
     ) -> None:
         """Go on with bounds, and with the exact model, when the search helps no more."""
         if not is_proven(self, level):
-            self.climb(stop.within(_RELAXING_AT_LAST * stop.seconds()))
+            at_last = stop.within(_RELAXING_AT_LAST * stop.seconds())
+            self.climb(at_last, stop)
         if not is_proven(self, level) and options.steps is None:
             if not self.subset.sites:
                 self.subset = replace(
@@ -228,7 +229,7 @@ class SearchedComponent(Component):
                     )
                     # Nothing helps the search any more; bounds may still become better.
                     if not is_proven(self, level):
-                        self.climb(models.until_news)
+                        self.climb(models.until_news, models.until_over)
                 if is_proven(self, level):
                     break
                 upper = models.wait()
@@ -267,10 +268,18 @@ class SearchedComponent(Component):
             take_starts, self.take_starts = self.take_starts, None
             take_starts(stop, jobs)
 
-    def climb(self, stop: Stop) -> None:
-        """Climb the ladder of relaxations, from where it was left, for bounds and for what demands are worth."""
+    def climb(self, until: Stop, stop: Stop) -> None:
+        """Climb the ladder of relaxations, from where it was left, for bounds and for what demands are worth.
+
+        Parameters
+        ----------
+        until
+            When to climb no further.
+        stop
+            When there is no time to find out what demands are worth at the prices that are known then.
+        """
         if not self.relaxation.is_at_the_top:
-            for bound in self.relaxation.climb(stop):
+            for bound in self.relaxation.climb(until):
                 take_over(self, bound)
             self.relaxation.appraise(stop)
 
