@@ -204,7 +204,17 @@ def test_a_rung_that_takes_long_is_climbed_on_beside_the_search() -> None:
         rungs.let.set()
         while rungs.appraised < 3:
             time.sleep(0.01)
-    assert component.bounds == [3]
+        climb.take_over()
+        assert component.bounds == [3]
+
+
+def test_prices_of_the_last_rung_are_gone_by_though_it_proves_no_more() -> None:
+    component: Any = Ladder()
+    component.relaxation.let.set()
+    with Climb([component], Stop(), before_search=Stop()) as climb:
+        for _ in climb.wait_before_search():
+            pass
+        assert component.relaxation.appraised == 4
 
 
 def test_nobody_waits_before_a_search_for_what_is_known() -> None:

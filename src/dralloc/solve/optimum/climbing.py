@@ -122,14 +122,17 @@ class Climb:
 
 
 def _appraised(
-    components: Iterable[Relaxable],
+    components: Sequence[Relaxable],
     climb: Callable[[Relaxable], Iterator[Bound]],
     stop: Stop,
 ) -> Iterator[tuple[Relaxable, Bound]]:
-    """Give out bounds in turn; whoever asks then finds out what demands are worth by what proved them."""
+    """Give out bounds in turn, and find out what demands are worth at the prices that proved them."""
     for component, bound in bounds_in_turn(components, climb):
         component.relaxation.appraise(stop)
         yield component, bound
+    # The prices of the last rung are the best to go by, also where its bound was no better.
+    for component in components:
+        component.relaxation.appraise(stop)
 
 
 def bounds_in_turn(
