@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from dralloc.problem import NodeIndex
-from dralloc.problem.indices import grouped
+from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.inter_pod import OneDomain
 from dralloc.problem.solution import Appraisal
 from dralloc.solve.optimum.candidates import NodeCapabilities
+from dralloc.solve.optimum.improve.assembly import CommonUse
 from dralloc.solve.optimum.improve.incumbent import Bonds, Incumbent
 from dralloc.solve.optimum.improve.waiting import WaitingBlocks, weighted_order
 
@@ -38,6 +40,8 @@ class NodeDrafts:
 
     Parameters
     ----------
+    common
+        Who has to do with devices that several nodes can use.
     nodes
         Those that can be chosen; at least one.
     appraisal
@@ -54,6 +58,7 @@ class NodeDrafts:
         incumbent: Incumbent,
         bonds: Bonds,
         capabilities: NodeCapabilities,
+        common: CommonUse,
         nodes: Sequence[NodeIndex],
         waiting: WaitingBlocks,
         appraisal: Appraisal | None,
@@ -62,6 +67,7 @@ class NodeDrafts:
         self._incumbent = incumbent
         self._bonds = bonds
         self._capabilities = capabilities
+        self._common = common
         self._nodes = nodes
         self._waiting = waiting
         self._appraisal = appraisal
@@ -143,7 +149,37 @@ class NodeDrafts:
         for role in self._incumbent.problem.demands[demand].roles:
             if role.carries and isinstance(role.rule, OneDomain):
                 nodes = self._in_one_domain(role.rule, nodes)
-        return Draft(self._shuffled(nodes), block)
+        nodes = self._shuffled(nodes)
+        if self._share_a_claim(block):
+            nodes = self._common_reach_first(demand, nodes)
+        return Draft(nodes, block)
+
+    def _share_a_claim(self, block: int) -> bool:
+        demands = self._incumbent.problem.demands
+        users = Tally(
+            claim.key
+            for member in self._bonds.blocks[block]
+            for claim in demands[member].claims
+        )
+        return any(count > 1 for count in users.values())
+
+    def _common_reach_first(
+        self, demand: DemandIndex, nodes: Sequence[NodeIndex]
+    ) -> list[NodeIndex]:
+        """The nodes in another order: first those that can use the same devices, which could serve a demand.
+
+        Who shares such a device has to stand on its nodes; the others are for those who make room there. Which devices
+        is drawn. Without any, the order stays.
+        """
+        reaches = sorted(
+            sorted(stock.nodes) for stock in self._common.useful_to(demand)
+        )
+        if not reaches:
+            return list(nodes)
+        reach = set(reaches[int(self._random.integers(len(reaches)))])
+        inside = [node for node in nodes if node in reach]
+        outside = [node for node in nodes if node not in reach]
+        return [*inside, *outside]
 
     def _in_one_domain(
         self, rule: OneDomain, nodes: Sequence[NodeIndex]

@@ -150,6 +150,7 @@ class NeighbourhoodSelection:
             incumbent,
             bonds,
             self._capabilities,
+            self._common,
             self.nodes,
             self._waiting,
             appraisal,
