@@ -12,7 +12,8 @@ import wire
 from any_problem import PROBLEMS
 from company_strategies import companies
 from dralloc.compile.compiler import compile_cluster
-from dralloc.problem import Constraint, ConstraintKind, Problem
+from dralloc.objects.choices import Thresholds
+from dralloc.problem import Constraint, ConstraintKind, Problem, indices
 from dralloc.problem.inter_pod import (
     Affinity,
     AntiAffinity,
@@ -20,9 +21,12 @@ from dralloc.problem.inter_pod import (
     Role,
     Spread,
 )
-from dralloc.solve.optimum import Options, solve
+from dralloc.solve.optimum import Options, solve, stage
 from dralloc.solve.optimum.candidates import survey
+from dralloc.solve.optimum.component import Component
+from dralloc.solve.optimum.objective import DemandSubset, placed_weight
 from dralloc.solve.optimum.room import demands_without_room
+from dralloc.solve.optimum.stage import Split, Stage, Surveys
 from dralloc.solve.optimum.stopping import Stop
 from examples import examples
 from solve.optimum.problem_builder import (
@@ -40,14 +44,16 @@ def without_room(problem: Problem) -> set[int]:
     return set(demands_without_room(problem, sites, set(), Options(), Stop()))
 
 
-def pairs_of_devices(devices: int) -> Problem:
-    """Two nodes, and a gang of three pods for two devices each."""
+def pairs_of_devices(devices: int, *, beside: int = 0) -> Problem:
+    """Two nodes, and a gang of three pods for two devices each; beside it so many pods for one."""
     builder = ProblemBuilder(nodes=2)
     for node in range(2):
         for _ in range(devices):
             builder.device(node)
     for _ in range(3):
         builder.pod(builder.claim(AlternativeSpec(count=2)), gang="trio")
+    for _ in range(beside):
+        builder.pod(builder.claim(AlternativeSpec()))
     return builder.problem()
 
 
@@ -63,6 +69,51 @@ def test_who_is_placed_is_not_asked_about() -> None:
     assert not [
         *demands_without_room(problem, sites, member, Options(), Stop())
     ]
+
+
+def searched(problem: Problem, thresholds: Thresholds) -> set[int]:
+    """Return the demands that are searched for, where classes count none."""
+    options = Options(thresholds=thresholds)
+    tiers = placed_weight(problem)
+    everything = DemandSubset(problem, indices(problem.demands))
+    split = Split(
+        Stage(problem, tiers, len(tiers)),
+        [Component(everything, tiers, ())],
+        options,
+        Surveys(options),
+        Stop(),
+    )
+    split.run({})
+    return {
+        demand
+        for component in split.components
+        for demand in component.subset.demands
+    }
+
+
+@pytest.mark.parametrize(("devices", "expected"), [(3, {3}), (4, {0, 1, 2, 3})])
+@pytest.mark.parametrize("surveyed", [0, 1000])
+def test_gangs_of_a_large_cluster_are_looked_at_by_themselves(
+    devices: int,
+    expected: set[int],
+    surveyed: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Split, "_by_class", lambda split: split._demands)
+    problem = pairs_of_devices(devices, beside=1)
+    assert searched(problem, Thresholds(surveyed=surveyed)) == expected
+
+
+def test_gangs_with_too_many_candidates_are_not_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Split, "_by_class", lambda split: split._demands)
+    # Three members may go to two nodes with three devices each.
+    monkeypatch.setattr(stage, "_GANG_CANDIDATES", 17)
+    problem = pairs_of_devices(3)
+    assert searched(problem, Thresholds(surveyed=0)) == {0, 1, 2}
+    monkeypatch.setattr(stage, "_GANG_CANDIDATES", 18)
+    assert searched(problem, Thresholds(surveyed=0)) == set()
 
 
 SPREAD = Spread(HOSTS, {}, max_skew=1)

@@ -16,6 +16,7 @@ from typing import Final
 from dralloc.objects.choices import Goal, Options
 from dralloc.objects.errors import AllocationError, ModelError
 from dralloc.problem import DemandIndex, Problem
+from dralloc.problem.indices import grouped
 from dralloc.solve.optimum.answered import Answered
 from dralloc.solve.optimum.candidates import (
     CandidateSite,
@@ -40,6 +41,10 @@ __all__ = ["Split", "Stage", "Surveys"]
 
 _DIVISION: Final = 0.4
 """The part of the time that may pass until it is known what classes can count."""
+
+_GANG_CANDIDATES: Final = 40_000
+"""Where a cluster is too large to look at every device, gangs with so many candidates together are looked at by
+themselves."""
 
 _demand_of = attrgetter("demand")
 
@@ -214,7 +219,12 @@ class Split:
         """Split what is left by what it shares, if it is small enough to look at every device."""
         problem = self._stage.problem
         if not self._options.per_device and self._is_too_large_to_survey():
-            self._add_searched(DemandSubset(problem, self._demands))
+            hopeless = self._hopeless_of_large()
+            demands = [
+                demand for demand in self._demands if demand not in hopeless
+            ]
+            if demands:
+                self._add_searched(DemandSubset(problem, demands))
             return
         surveyed = self._surveys.survey(problem, self._demands, self._stop)
         for demand in self._placed.keys() - surveyed.sites.keys():
@@ -233,7 +243,17 @@ class Split:
         self, surveyed: CandidateSurvey
     ) -> CandidateSurvey:
         """Leave out gangs that nobody can place."""
-        hopeless = set(
+        hopeless = self._hopeless(surveyed)
+        sites = {
+            demand: demand_sites
+            for demand, demand_sites in surveyed.sites.items()
+            if demand not in hopeless
+        }
+        return replace(surveyed, sites=sites)
+
+    def _hopeless(self, surveyed: CandidateSurvey) -> set[DemandIndex]:
+        """Return the members of surveyed gangs that nobody can place."""
+        return set(
             demands_without_room(
                 self._stage.problem,
                 surveyed.sites,
@@ -242,12 +262,31 @@ class Split:
                 self._stop,
             )
         )
-        sites = {
-            demand: demand_sites
-            for demand, demand_sites in surveyed.sites.items()
-            if demand not in hopeless
+
+    def _hopeless_of_large(self) -> set[DemandIndex]:
+        """Return the same where not everything is surveyed: of gangs that wait and have few candidates."""
+        demands = self._stage.problem.demands
+        gangs = grouped(
+            (demands[demand].placed_with, demand) for demand in self._demands
+        )
+        capabilities = NodeCapabilities(self._stage.problem)
+        sizes = {
+            gang: sum(map(capabilities.all_candidates, members))
+            for gang, members in gangs.items()
+            if gang and self._placed.keys().isdisjoint(members)
         }
-        return replace(surveyed, sites=sites)
+        asked: list[DemandIndex] = []
+        allowance = _GANG_CANDIDATES
+        for gang in sorted(sizes, key=lambda gang: sizes[gang]):
+            allowance -= sizes[gang]
+            if allowance < 0:
+                break
+            asked += gangs[gang]
+        if not asked:
+            return set()
+        return self._hopeless(
+            self._surveys.survey(self._stage.problem, asked, self._stop)
+        )
 
     def _is_too_large_to_survey(self) -> bool:
         """Whether what is left has more candidates than are looked at one by one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import inf
 from random import Random
 
@@ -104,6 +105,38 @@ def test_neighbourhoods_for_a_gang_free_one_of_its_racks_and_try_it() -> None:
     for proposal in proposals:
         assert gang in proposal.blocks
         assert set(proposal.nodes) in ({0, 1}, {2, 3})
+
+
+def test_neighbourhoods_for_users_of_one_device_begin_where_it_can_be_used() -> (
+    None
+):
+    builder = ProblemBuilder(nodes=6)
+    links = [builder.device(None) for _ in range(3)]
+    for link in links:
+        builder.pod(builder.claim(AlternativeSpec(only=[link])))
+    shared = builder.claim(AlternativeSpec(only=links))
+    for _ in range(2):
+        builder.pod(shared)
+    problem = builder.problem()
+    # Each is for two nodes: their slices offer no other.
+    reaches = [(0, 1), (2, 3), (4, 5)]
+    nodes = []
+    for number, node in enumerate(problem.nodes):
+        own, common = node.pools
+        within = tuple(
+            link
+            for link, reach in zip(links, reaches, strict=True)
+            if number in reach
+        )
+        nodes.append(
+            replace(node, pools=(own, replace(common, devices=within)))
+        )
+    problem = replace(problem, nodes=tuple(nodes))
+    selection = selection_of(problem, None)
+    proposals = ten_proposals(selection, "for a waiting block")
+    assert len(proposals) == 10
+    first_two = {tuple(sorted(proposal.nodes[:2])) for proposal in proposals}
+    assert first_two == set(reaches)
 
 
 def test_neighbourhoods_far_from_the_bound_are_where_nodes_are_not_paid_for() -> (
