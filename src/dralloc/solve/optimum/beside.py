@@ -6,7 +6,6 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from queue import SimpleQueue
-from types import TracebackType
 from typing import Generic, TypeVar
 
 from dralloc.solve.optimum.stopping import Cancelled, Stop
@@ -68,12 +67,11 @@ class Companion(Generic[News, Result]):
     def __enter__(self) -> Companion[News, Result]:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Stop the work, and wait for its end."""
         self._ending.cancel()
         self._threads.shutdown()
 
@@ -85,8 +83,11 @@ class Companion(Generic[News, Result]):
         """Give out the news that there are by now."""
         while not self._news.empty():
             news = self._news.get()
-            if news is not None:
-                yield news
+            if news is None:
+                # Whoever waits afterwards is to know.
+                self._news.put(None)
+                break
+            yield news
 
     def result(self) -> Result:
         """Return what the work came to, or raise what it raised; waits for it."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from threading import Event
-from types import TracebackType
 from typing import Final
 
 from dralloc.solve.optimum.answered import is_proven
@@ -60,14 +59,9 @@ class Climb:
         self._thread = Companion(self._bounds, self._stop)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _: object, error: object, __: object) -> None:
         self._is_over.set()
-        self._thread.__exit__(kind, error, traceback)
+        self._thread.end()
         if error is None:
             self._thread.result()
         self.take_over()
