@@ -13,6 +13,7 @@ import pytest
 from benchmarks.workloads.mixed import mixed
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Thresholds
+from dralloc.objects.errors import ModelError
 from dralloc.problem import Problem, indices
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, parallel, solve
@@ -226,3 +227,23 @@ def test_nobody_waits_before_a_search_for_what_is_known() -> None:
         assert component.bounds == [3]
     with Climb([component], Stop()) as climb:
         assert list(climb.wait_before_search()) == []
+
+
+def test_nobody_waits_before_a_search_for_what_has_failed() -> None:
+    class Failing(Rungs):
+        def climb(
+            self,
+            stop: Stop,
+            least_gain: float = 0.0,
+            begun_for: Stop | None = None,
+        ) -> Iterator[Bound]:
+            del stop, least_gain, begun_for
+            raise ModelError("amounts are too large")
+
+    component: Any = Ladder()
+    component.relaxation = Failing()
+    waiting = Stop.after(60)
+    climb = Climb([component], Stop(), before_search=waiting)
+    with pytest.raises(ModelError), climb:
+        list(climb.wait_before_search())
+    assert not waiting.reached()

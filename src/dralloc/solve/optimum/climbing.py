@@ -90,15 +90,18 @@ class Climb:
         self, stop: Stop
     ) -> Generator[tuple[Relaxable, Bound], None, None]:
         """Climb in a thread."""
-        if self._before_search is not None:
-            begun_for = self._before_search
-            yield from _appraised(
-                self._components,
-                lambda component: component.relaxation.climb(
-                    stop, begun_for=begun_for
-                ),
-                stop,
-            )
+        try:
+            if self._before_search is not None:
+                begun_for = self._before_search
+                yield from _appraised(
+                    self._components,
+                    lambda component: component.relaxation.climb(
+                        stop, begun_for=begun_for
+                    ),
+                    stop,
+                )
+        finally:
+            # Whoever waits is to wait no longer.
             self._is_worked_off.set()
         self._is_over.wait(self._patience)
         undecided = [
