@@ -6,10 +6,10 @@ shares, if it is small enough to look at every device; it is searched, and decid
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from operator import attrgetter
 from typing import Final
 
@@ -219,7 +219,9 @@ class Split:
         """Split what is left by what it shares, if it is small enough to look at every device."""
         problem = self._stage.problem
         if not self._options.per_device and self._is_too_large_to_survey():
-            hopeless = self._hopeless_of_large()
+            hopeless: Set[DemandIndex] = frozenset()
+            with suppress(Stopped):
+                hopeless = self._hopeless_of_large()
             demands = [
                 demand for demand in self._demands if demand not in hopeless
             ]
@@ -269,10 +271,9 @@ class Split:
         gangs = grouped(
             (demands[demand].placed_with, demand) for demand in self._demands
         )
-        capabilities = NodeCapabilities(self._stage.problem)
         sizes = {
-            gang: sum(map(capabilities.all_candidates, members))
-            for gang, members in gangs.items()
+            gang: sum(map(self._capabilities.all_candidates, members))
+            for gang, members in self._stop.hundreds(gangs.items())
             if gang and self._placed.keys().isdisjoint(members)
         }
         asked: list[DemandIndex] = []
@@ -288,11 +289,14 @@ class Split:
             self._surveys.survey(self._stage.problem, asked, self._stop)
         )
 
+    @cached_property
+    def _capabilities(self) -> NodeCapabilities:
+        return NodeCapabilities(self._stage.problem)
+
     def _is_too_large_to_survey(self) -> bool:
         """Whether what is left has more candidates than are looked at one by one."""
-        capabilities = NodeCapabilities(self._stage.problem)
         candidates = sum(
-            capabilities.all_candidates(demand)
+            self._capabilities.all_candidates(demand)
             for demand in self._stop.hundreds(self._demands)
         )
         return candidates > self._options.thresholds.surveyed
