@@ -55,6 +55,7 @@ __all__ = [
     "Item",
     "ItemPart",
     "Option",
+    "OptionSet",
     "ResourceRow",
     "Shape",
     "amounts_of",
