@@ -37,7 +37,7 @@ __all__ = [
 _SMALL: Final = 16_000
 """Up to so many candidates, the exact model may decide in no time."""
 
-_RATHER_SMALL: Final = 10_000
+_RATHER_SMALL: Final = 20_000
 """Up to so many candidates it may decide so soon that one job less for the search is worth it."""
 
 _TINY: Final = 2_000
