@@ -162,13 +162,7 @@ class Rungs(ComponentRelaxation):
         self.let = Event()
         self.appraised = 0
 
-    def climb(
-        self,
-        stop: Stop,
-        least_gain: float = 0.0,
-        begun_for: Stop | None = None,
-    ) -> Iterator[Bound]:
-        del least_gain, begun_for
+    def climb(self, stop: Stop, *_: object, **__: object) -> Iterator[Bound]:
         yield Bound((1,), "first", (), ())
         yield Bound((2,), "second", (), ())
         while not (stop.reached() or self.let.wait(0.01)):
@@ -209,7 +203,7 @@ def test_a_rung_that_takes_long_is_climbed_on_beside_the_search() -> None:
         assert component.bounds == [3]
 
 
-def test_prices_of_the_last_rung_are_gone_by_though_it_proves_no_more() -> None:
+def test_prices_of_the_last_rung_are_used_though_it_proves_no_more() -> None:
     component: Any = Ladder()
     component.relaxation.let.set()
     with Climb([component], Stop(), before_search=Stop()) as climb:
@@ -231,13 +225,7 @@ def test_nobody_waits_before_a_search_for_what_is_known() -> None:
 
 def test_nobody_waits_before_a_search_for_what_has_failed() -> None:
     class Failing(Rungs):
-        def climb(
-            self,
-            stop: Stop,
-            least_gain: float = 0.0,
-            begun_for: Stop | None = None,
-        ) -> Iterator[Bound]:
-            del stop, least_gain, begun_for
+        def climb(self, *_: object, **__: object) -> Iterator[Bound]:
             raise ModelError("amounts are too large")
 
     component: Any = Ladder()

@@ -1,4 +1,4 @@
-"""Work in a thread beside a search, which makes way whenever there are news of it."""
+"""Work in a thread beside a search, which makes way whenever there is news of it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Companion(Generic[News, Result]):
         return self._news.get()
 
     def pending(self) -> Iterator[News]:
-        """Give out the news that there are by now."""
+        """Give out the news that there is by now."""
         while not self._news.empty():
             news = self._news.get()
             if news is None:

@@ -52,14 +52,14 @@ class Climb:
         self._stop = stop
         self._patience = patience
         self._before_search = before_search
-        self._is_worked_off = Event()
+        self._is_prepared = Event()
         self._is_over = Event()
 
     def __enter__(self) -> Climb:
         self._thread = Companion(self._bounds, self._stop)
         return self
 
-    def __exit__(self, _: object, error: object, __: object) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         self._is_over.set()
         self._thread.end()
         if error is None:
@@ -71,7 +71,7 @@ class Climb:
     def wait_before_search(self) -> Iterator[None]:
         """Wait until the search should begin; give out a turn each time when something has been proven."""
         while not (
-            self._is_worked_off.wait(_LISTEN)
+            self._is_prepared.wait(_LISTEN)
             or self._before_search is None
             or self._before_search.reached()
         ):
@@ -102,7 +102,7 @@ class Climb:
                 )
         finally:
             # Whoever waits is to wait no longer.
-            self._is_worked_off.set()
+            self._is_prepared.set()
         self._is_over.wait(self._patience)
         undecided = [
             component

@@ -266,7 +266,10 @@ class Split:
         )
 
     def _hopeless_of_large(self) -> set[DemandIndex]:
-        """Return the same where not everything is surveyed: of gangs that wait and have few candidates."""
+        """Return the members of gangs that nobody can place, of those that wait and have few candidates.
+
+        Where there is too much to survey all of it.
+        """
         demands = self._stage.problem.demands
         gangs = grouped(
             (demands[demand].placed_with, demand) for demand in self._demands
@@ -291,6 +294,7 @@ class Split:
 
     @cached_property
     def _capabilities(self) -> NodeCapabilities:
+        """What nodes have for demands."""
         return NodeCapabilities(self._stage.problem)
 
     def _is_too_large_to_survey(self) -> bool:

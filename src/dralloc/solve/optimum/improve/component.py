@@ -37,9 +37,6 @@ __all__ = [
 _SMALL: Final = 16_000
 """Up to so many candidates, the exact model may decide in no time."""
 
-_RATHER_SMALL: Final = 20_000
-"""Up to so many candidates it may decide so soon that one job less for the search is worth it."""
-
 _TINY: Final = 2_000
 """Up to so many candidates, the exact model is as fast as any other search."""
 
@@ -52,8 +49,10 @@ _FIRST_PART: Final = 0.25
 _GLANCE: Final = 0.1
 """What it may take for that if it is solved again beside the search: until then another processor has nothing to do."""
 
+_MOST_OF_LEVELS: Final = 20_000
 _SHORTCUT: Final = 0.8
-"""What has more than this part of all candidates is no shortcut for the exact model of all."""
+"""Some levels of the weight are looked at alone up to so many candidates, where they may be decided so soon that it is
+worth one job less for the search, and up to this part of all: else they are no shortcut for the exact model of all."""
 
 _RELAXING: Final = 0.2
 """The part of the time that the ladder of relaxations may take before there is a good answer."""
@@ -206,8 +205,7 @@ class SearchedComponent(Component):
         """
         if self.is_large and (level > 0 or not self.subset.sites):
             return
-        largest = _RATHER_SMALL if self.is_large else _SMALL
-        largest = min(largest, int(_SHORTCUT * self.size))
+        largest = min(_MOST_OF_LEVELS, int(_SHORTCUT * self.size))
         upper_levels = UpperLevels(self.subset, self.tiers, largest)
         if self.is_large and upper_levels.is_empty:
             return

@@ -155,6 +155,7 @@ class NodeDrafts:
         return Draft(nodes, block)
 
     def _share_a_claim(self, block: int) -> bool:
+        """Whether several demands of a block use one claim."""
         demands = self._incumbent.problem.demands
         users = Tally(
             claim.key
@@ -166,10 +167,10 @@ class NodeDrafts:
     def _common_reach_first(
         self, demand: DemandIndex, nodes: Sequence[NodeIndex]
     ) -> list[NodeIndex]:
-        """The nodes in another order: first those that can use the same devices, which could serve a demand.
+        """The nodes in another order: first those that can use devices in common, of which some could serve a demand.
 
-        Who shares such a device has to stand on its nodes; the others are for those who make room there. Which devices
-        is drawn. Without any, the order stays.
+        Whoever shares such a device has to stand on one of its nodes; the other nodes are for those who make room
+        there. Of several such sets of nodes, one is drawn. If there is none, the order stays.
         """
         reaches = sorted(
             sorted(stock.nodes) for stock in self._common.useful_to(demand)

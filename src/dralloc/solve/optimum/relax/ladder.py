@@ -181,7 +181,8 @@ class RelaxationLadder:
         least_gain
             Rungs that are likely to bring less are not climbed, as a part of all demands.
         begun_for
-            Rungs that are likely to end later are not begun; None if that is as with all that takes time.
+            Rungs that are likely to end later are not begun, though one that is begun may end later; None for those
+            that are likely to end after the ladder's own stop.
         """
         with suppress(Stopped):
             while self._rungs and self._likely_gain >= least_gain:
