@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from math import inf
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from dralloc.objects.choices import Options
 from dralloc.objects.errors import AllocationError
@@ -17,6 +17,7 @@ from dralloc.solve.optimum.answered import is_proven
 from dralloc.solve.optimum.beside import Companion
 from dralloc.solve.optimum.candidates import CandidateSite
 from dralloc.solve.optimum.component import Component
+from dralloc.solve.optimum.improve.nodes_first import nodes_first
 from dralloc.solve.optimum.improve.search import NeighbourhoodSearch
 from dralloc.solve.optimum.improve.upper_levels import UpperLevels
 from dralloc.solve.optimum.objective import (
@@ -74,6 +75,16 @@ def relaxation_stop(stop: Stop) -> Stop:
 
 TakeStarts = Callable[[Stop, int], None]
 """Looks for answers in another way, until it is time to stop, with so many jobs, and has components consider them."""
+
+
+class _Finding(NamedTuple):
+    """Something that is known beside a search: what the first tier costs at least, and how to come to an answer.
+
+    ``answer_with``: given that in hand, returns another one, if it may be better.
+    """
+
+    bound: int
+    answer_with: Callable[[Sequence[Placement]], Sequence[Placement] | None]
 
 
 class FindSites(Protocol):
@@ -230,12 +241,11 @@ class SearchedComponent(Component):
                         self.climb(models.until_news, models.until_over)
                 if is_proven(self, level):
                     break
-                upper = models.wait()
-                if upper is None:
+                finding = models.wait()
+                if finding is None:
                     break
                 before = self.placements
-                answer = upper_levels.answer_with(upper, before)
-                self._learn(0, upper.bounds[0], answer)
+                self._learn(0, finding.bound, finding.answer_with(before))
                 if self.placements is not before:
                     self._look_for_more(models.until_over, searching.jobs)
         self._learn(level, *models.result())
@@ -246,10 +256,18 @@ class SearchedComponent(Component):
         level: int,
         options: Options,
         stop: Stop,
-    ) -> Generator[Component, None, tuple[int, Sequence[Placement] | None]]:
-        """Give out the highest levels of the weight, solved; return what is proven of all demands, and their answer."""
+    ) -> Generator[_Finding, None, tuple[int, Sequence[Placement] | None]]:
+        """Give out what comes sooner than the exact model of all demands; return what is proven of them, and an answer.
+
+        That is what is known of whole demands on nodes, and the highest levels of the weight, solved.
+        """
         if level == 0:
-            yield from upper_levels.solved(self, options, stop)
+            by_nodes = nodes_first(self, level, options, stop)
+            if by_nodes is not None:
+                yield _Finding(by_nodes.bound, lambda _: by_nodes.placements)
+            for upper in upper_levels.solved(self, options, stop):
+                complete = partial(upper_levels.answer_with, upper)
+                yield _Finding(upper.bounds[0], complete)
         if self.is_large:
             return self.bounds[level], None
         return self._decide(level, options, stop, None)

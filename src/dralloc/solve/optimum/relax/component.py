@@ -11,13 +11,19 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final, Protocol
 
-from dralloc.problem import Problem
+from dralloc.objects.choices import Options
+from dralloc.problem import DemandIndex, Problem
 from dralloc.problem.solution import Appraisal, LevelPrices
 from dralloc.solve.optimum.answered import Answered, raise_bounds
 from dralloc.solve.optimum.objective import DemandSubset, Objective
 from dralloc.solve.optimum.relax.bounds import Bound
 from dralloc.solve.optimum.relax.ladder import RelaxationLadder
-from dralloc.solve.optimum.relax.levels import LexicographicLevel
+from dralloc.solve.optimum.relax.levels import LexicographicLevel, levels_of
+from dralloc.solve.optimum.relax.node_model import (
+    NodeAssignment,
+    NodeModel,
+    size_of_node_model,
+)
 from dralloc.solve.optimum.stopping import Stop, Stopped
 
 __all__ = [
@@ -203,6 +209,68 @@ class ComponentRelaxation:
         self._ladder.allow(_part_of(stop))
         placed, _ = known_of(answer, levels)
         return self._ladder.least_ranks(placed)
+
+    # Whole demands.
+
+    def assign_nodes(
+        self,
+        answer: Answered,
+        level: int,
+        largest: int,
+        options: Options,
+        stop: Stop,
+    ) -> NodeAssignment | None:
+        """Have whole demands on nodes, as the rows of the relaxation allow, beginning with what an answer has.
+
+        Parameters
+        ----------
+        level
+            The tier, which is one of the weight.
+        largest
+            With more ways to put a demand on a node it is not tried.
+
+        Returns
+        -------
+        With the demands as the whole problem numbers them; None if there is no relaxation yet, or no time.
+
+        Raises
+        ------
+        Stopped
+            It is time to stop before there is an integer program.
+        """
+        market = self._ladder.known_market if self._ladder else None
+        weights = self._tiers[level].weights
+        if (
+            market is None
+            or weights is None
+            or size_of_node_model(market) > largest
+        ):
+            return None
+        model = NodeModel(market, stop)
+        levels = levels_of(demand.weight for demand in market.problem.demands)
+        for units_of, reached, best in zip(
+            levels, *known_of(answer, levels), strict=True
+        ):
+            if reached < best:
+                break
+            # There is no more of it; and so the optimum has as much.
+            model.require(units_of, reached)
+        own_number = {
+            demand: DemandIndex(number)
+            for number, demand in enumerate(self._subset.demands)
+        }
+        present = {
+            own_number[placement.demand]: placement.node
+            for placement in answer.placements
+        }
+        assignment = model.solve(weights, present, options, stop)
+        if assignment is None:
+            return None
+        nodes = {
+            self._subset.demands[member]: node
+            for member, node in assignment.nodes.items()
+        }
+        return assignment._replace(nodes=nodes)
 
     # What it says of the optimum.
 

@@ -7,8 +7,7 @@ the program stays small, and its prices come close to the best ones. What they p
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice, product
 from threading import Thread
 from typing import Final, NamedTuple
@@ -17,21 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dralloc.problem.indices import grouped, summed
-from dralloc.solve.optimum.classes.demand_classes import Listed
-from dralloc.solve.optimum.relax.demand_kinds import (
-    Draws,
-    Integers,
-    Shape,
-)
+from dralloc.solve.optimum.relax.demand_kinds import Integers, Shape
 from dralloc.solve.optimum.relax.market import Market
+from dralloc.solve.optimum.relax.merged import merged_offers
 from dralloc.solve.optimum.relax.offers import PatternClass
 from dralloc.solve.optimum.solvers import linear
 from dralloc.solve.optimum.stopping import Stop
 
 __all__ = ["Floats", "Guide", "KnownLimit", "ShadowPrices"]
-
-_Draws = tuple[tuple[int, float], ...]
-"""Rows with amounts, in the unit of the first of those that are one."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -81,69 +73,13 @@ class Guide:
     def __init__(self, market: Market, regions: Integers, lots: int) -> None:
         self.market = market
         self.regions = regions
-        self._gather_rows()
-        self._gather_supplies()
+        self.offers = merged_offers(market, regions)
+        self.row_of = np.array(self.offers.row_of, dtype=np.int64)
         self.lots = [
             lot
             for kind in range(len(market.demand_kinds.kinds))
             for lot in self._lots(kind, lots)
         ]
-
-    def _gather_rows(self) -> None:
-        """Rows of equal role in a region are one."""
-        rows: Listed[Hashable] = Listed()
-        regions = self.regions
-        row_of = []
-        for number, row in enumerate(self.market.offers.rows):
-            key: Hashable = ("row", number)
-            # Rows that several nodes draw on stay what they are.
-            if row.node is not None:
-                key = (int(regions[row.node]), row.role)
-            row_of.append(rows.number(key))
-        self.row_of = np.array(row_of, dtype=np.int64)
-        units = np.array([*self.market.units, 1.0])
-        self.scale = np.ones(len(rows))
-        # Backwards, so that the first row that is one with others gives the unit.
-        self.scale[self.row_of[::-1]] = units[:-1][::-1]
-        self.factors = units[:-1] / self.scale[self.row_of]
-        self.limits = np.zeros(len(rows))
-        np.add.at(
-            self.limits, self.row_of, self.market.limits[:-1] * self.factors
-        )
-
-    def _gather_supplies(self) -> None:
-        """Supplies of equal role in a region are one, with all their ways; and so are the ways to make an item."""
-        offers, regions = self.market.offers, self.regions
-        supplies: Listed[Hashable] = Listed()
-        self.ways: list[dict[_Draws, None]] = []
-        supply_of = []
-        starts = iter(self.market.way_starts.tolist())
-        rows, amounts = (
-            self.market.way_rows.tolist(),
-            self.market.way_amounts.tolist(),
-        )
-        for supply in offers.supplies:
-            number = supplies.number((int(regions[supply.node]), supply.role))
-            if number == len(self.ways):
-                self.ways.append({})
-            supply_of.append(number)
-            for way in supply.ways:
-                first = next(starts)
-                draws = []
-                for place in range(first, first + len(way.draws)):
-                    row = rows[place]
-                    amount = float(amounts[place] * self.factors[row])
-                    draws.append((int(self.row_of[row]), amount))
-                self.ways[number][tuple(draws)] = None
-        self.items: dict[tuple[int, int], dict[Draws, None]] = defaultdict(dict)
-        for (node, item), combinations in offers.items.items():
-            ways = self.items[int(regions[node]), item]
-            for combination in combinations:
-                supply_draws = [
-                    (supply_of[supply], number)
-                    for supply, number in combination.draws
-                ]
-                ways[tuple(supply_draws)] = None
 
     def _lots(self, kind: int, lot_count: int) -> list[_Lot]:
         """The demands of a kind, those with about equal amounts together."""
@@ -183,9 +119,9 @@ class Guide:
         duals = program.solve(stop)
         if duals is None:
             return None
-        first = len(self.limits)
+        first = len(self.offers.limits)
         return ShadowPrices(
-            duals[:first][self.row_of] * self.factors,
+            duals[:first][self.row_of],
             duals[first : first + len(caps)],
         )
 
@@ -209,7 +145,7 @@ class Guide:
         duals = program.solve(stop)
         if duals is None:
             return None
-        prices = duals[: len(self.limits)][self.row_of] * self.factors
+        prices = duals[: len(self.offers.limits)][self.row_of]
         return program.values[: len(costs)], prices
 
 
@@ -240,8 +176,8 @@ class _Program:
         self.objective: dict[int, float] = {}
         self.variables = 0
         self.values = np.zeros(0)
-        for limit in guide.limits.tolist():
-            self._row(0.0 if costs else limit)
+        for limit in guide.offers.limits:
+            self._row(0.0 if costs else float(limit))
         self._buy(costs)
         self.caps = [(self._row(float(cap.limit)), cap.counts) for cap in caps]
         for pattern_class in guide.market.offers.pattern_classes:
@@ -259,10 +195,10 @@ class _Program:
         guide = self.guide
         region_of: dict[int, int] = {}
         for row, limited in zip(
-            guide.row_of.tolist(), guide.market.offers.rows, strict=True
+            guide.offers.row_of, guide.market.offers.rows, strict=True
         ):
             region_of[row] = int(guide.regions[limited.node])
-        limits = guide.limits.tolist()
+        limits = guide.offers.limits
         rows = grouped((region, row) for row, region in region_of.items())
         for region, cost in enumerate(costs):
             terms = [(row, -limits[row]) for row in rows.get(region, ())]
@@ -314,13 +250,14 @@ class _Program:
         ):
             amount_rows = market.amount_rows[:, roomy_nodes[first]].tolist()
             amounts = [
-                (int(guide.row_of[row]), float(amount * guide.factors[row]))
+                (guide.offers.row_of[row], float(amount))
                 for row, amount in zip(amount_rows, lot.amounts, strict=True)
-                if amount and row < len(guide.row_of)
+                if amount and row < len(guide.offers.row_of)
             ]
             domain_limits = self._domain_limits(lot.kind, roomy_nodes, region)
+            combinations = guide.offers.combinations
             for needs, rank in _picks(shape):
-                if all((region, item) in guide.items for item in needs):
+                if all((region, item) in combinations for item in needs):
                     items = [
                         (self._item(region, item), number)
                         for item, number in needs.items()
@@ -328,7 +265,8 @@ class _Program:
                     variable = self._variable(
                         [*amounts, *items, *domain_limits, *limiting]
                     )
-                    self.objective[variable] = weight - self.rank_cost * rank
+                    cost = self.rank_cost * rank
+                    self.objective[variable] = weight - cost
 
     def _domain_limits(
         self, kind: int, nodes: Integers, region: int
@@ -352,7 +290,7 @@ class _Program:
         """The row of what makes an item in a region, and of what needs it."""
         if (region, item) in self.item_rows:
             return self.item_rows[region, item]
-        ways = self.guide.items[region, item]
+        ways = self.guide.offers.combinations[region, item]
         first = next(iter(ways))
         if len(ways) == len(first) == 1 and first[0][1] == 1:
             # One device of a type: what supplies it makes it.
@@ -372,8 +310,11 @@ class _Program:
     def _supply(self, supply: int) -> int:
         if supply not in self.supply_rows:
             self.supply_rows[supply] = row = self._row(0.0)
-            for draws in self.guide.ways[supply]:
-                self._variable([(row, -1.0), *draws])
+            for draws in self.guide.offers.ways[supply]:
+                floats = [
+                    (drawn_on, float(amount)) for drawn_on, amount in draws
+                ]
+                self._variable([(row, -1.0), *floats])
         return self.supply_rows[supply]
 
     def solve(self, stop: Stop) -> Floats | None:

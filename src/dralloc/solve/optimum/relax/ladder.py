@@ -166,7 +166,7 @@ class RelaxationLadder:
     def allow(self, stop: Stop) -> None:
         """Set another time to stop, for climbing on."""
         self.stop = stop
-        if "market" in vars(self):
+        if self.known_market is not None:
             self.market.stop = stop
 
     def bounds(
@@ -226,6 +226,12 @@ class RelaxationLadder:
         _ = self.market
         if rung.regions:
             linear.ModelBuilderHelper()
+
+    @property
+    def known_market(self) -> Market | None:
+        """The market, if it is known by now."""
+        market: Market | None = vars(self).get("market")
+        return market
 
     @property
     def is_at_the_top(self) -> bool:

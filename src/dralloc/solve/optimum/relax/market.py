@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from math import gcd
 from typing import Final, NamedTuple
 
@@ -11,6 +11,7 @@ import numpy as np
 from dralloc.problem import DemandIndex, Problem
 from dralloc.problem.indices import grouped
 from dralloc.problem.inter_pod import Domains
+from dralloc.solve.optimum.classes.demand_classes import Listed
 from dralloc.solve.optimum.relax.demand_kinds import (
     DemandKind,
     DemandKinds,
@@ -127,18 +128,24 @@ class Market:
                 starts.append(len(draws))
                 # A sum over nothing would not be 0.
                 draws += way.draws or ((len(rows), 0),)
-        divisors = [0] * (len(rows) + 1)
-        largest_draws = [1] * (len(rows) + 1)
-        for row, amount in draws:
-            divisors[row] = gcd(divisors[row], amount)
-            largest_draws[row] = max(largest_draws[row], amount)
-        units = []
-        for number, limited in enumerate(rows):
-            largest = max(largest_draws[number], limited.limit)
-            units.append(_unit(divisors[number], largest))
-        self.units = [float(unit) for unit in units]
+        # One unit for all rows of equal role, so that they can be added up.
+        roles: Listed[Hashable] = Listed()
+        role_of = [roles.number(row.role) for row in rows]
         # The last row stands for what there is no end of.
-        units.append(1)
+        nothing = roles.number(None)
+        role_of.append(nothing)
+        divisors = [0] * len(roles)
+        largest_amounts = [1] * len(roles)
+        for role, row in zip(role_of, rows, strict=False):
+            largest_amounts[role] = max(largest_amounts[role], row.limit)
+        for number, amount in draws:
+            role = role_of[number]
+            divisors[role] = gcd(divisors[role], amount)
+            largest_amounts[role] = max(largest_amounts[role], amount)
+        unit_of_role = list(map(_unit, divisors, largest_amounts))
+        unit_of_role[nothing] = 1
+        units = [unit_of_role[role] for role in role_of]
+        self.units = [float(unit) for unit in units[:-1]]
         self.way_rows = np.array([row for row, _ in draws], dtype=np.int64)
         self.way_amounts = np.array(
             [amount // units[row] for row, amount in draws], dtype=np.int64

@@ -1,0 +1,101 @@
+"""Offers of regions: rows, supplies and ways to make an item that are of the same kind in a region are one.
+
+What a region has of them together says less than each of them; but there are fewer of them, and equal devices need no
+names.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple
+
+from dralloc.solve.optimum.classes.demand_classes import Listed
+from dralloc.solve.optimum.relax.demand_kinds import Draws, Integers
+from dralloc.solve.optimum.relax.market import Market
+
+__all__ = ["MergedOffers", "merged_offers"]
+
+
+class MergedOffers(NamedTuple):
+    """The offers of regions.
+
+    Parameters
+    ----------
+    row_of
+        By row of the market, the merged row that it belongs to.
+    limits
+        By merged row: its limit, in the unit of the market.
+    ways
+        By merged supply: what each way to get a device draws on, and how often it can be had at most.
+    combinations
+        By region and item: from which merged supplies one can be made, and how often at most.
+    """
+
+    row_of: Sequence[int]
+    limits: Sequence[int]
+    ways: Sequence[Mapping[Draws, int]]
+    combinations: Mapping[tuple[int, int], Mapping[Draws, int]]
+
+
+def merged_offers(market: Market, regions: Integers) -> MergedOffers:
+    """Merge what a region has of equal role; ``regions``: by node.
+
+    Rows that several nodes draw on stay what they are. Rows of equal role have the same unit.
+    """
+    row_of, limits = _merged_rows(market, regions)
+    supply_of, ways = _merged_supplies(market, regions, row_of)
+    items: dict[tuple[int, int], dict[Draws, int]] = {}
+    for (node, item), combinations in market.offers.items.items():
+        of_region = items.setdefault(
+            (int(regions[node]), item), defaultdict(int)
+        )
+        for combination in combinations:
+            draws = [
+                (supply_of[supply], number)
+                for supply, number in combination.draws
+            ]
+            of_region[tuple(draws)] += combination.number
+    return MergedOffers(row_of, limits, ways, items)
+
+
+def _merged_rows(
+    market: Market, regions: Integers
+) -> tuple[list[int], list[int]]:
+    """By row, its merged row; and the limits of these."""
+    keys: Listed[Hashable] = Listed()
+    row_of: list[int] = []
+    for number, row in enumerate(market.offers.rows):
+        key: Hashable = ("row", number)
+        if row.node is not None:
+            key = (int(regions[row.node]), row.role)
+        row_of.append(keys.number(key))
+    limits = [0] * len(keys)
+    row_limits = market.limits[:-1].tolist()
+    for merged, limit in zip(row_of, row_limits, strict=True):
+        limits[merged] += limit
+    return row_of, limits
+
+
+def _merged_supplies(
+    market: Market, regions: Integers, row_of: Sequence[int]
+) -> tuple[list[int], list[dict[Draws, int]]]:
+    """By supply, its merged supply; and all the ways of these."""
+    keys: Listed[Hashable] = Listed()
+    supply_of: list[int] = []
+    ways_of: list[dict[Draws, int]] = []
+    starts = iter(market.way_starts.tolist())
+    rows, amounts = market.way_rows.tolist(), market.way_amounts.tolist()
+    for supply in market.offers.supplies:
+        number = keys.number((int(regions[supply.node]), supply.role))
+        supply_of.append(number)
+        if number == len(ways_of):
+            ways_of.append(defaultdict(int))
+        for way in supply.ways:
+            first = next(starts)
+            draws = [
+                (row_of[rows[place]], amounts[place])
+                for place in range(first, first + len(way.draws))
+            ]
+            ways_of[number][tuple(draws)] += way.number
+    return supply_of, ways_of
