@@ -179,9 +179,22 @@ class Noted(NamedTuple):
     decisions: list[int]
 
 
+def leave_nodes_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have nobody go by nodes first, which would decide small problems before the exact model comes."""
+    monkeypatch.setattr(
+        "dralloc.solve.optimum.improve.component.nodes_first", lambda *_: None
+    )
+
+
+@pytest.fixture
+def by_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_nodes_out(monkeypatch)
+
+
 @pytest.fixture
 def noted(monkeypatch: pytest.MonkeyPatch) -> Noted:
     """What is done after the first look at a model, which decides nothing here."""
+    leave_nodes_out(monkeypatch)
     notes = Noted([], [], [])
     search, decide = SearchedComponent._search, SearchedComponent._decide
 
@@ -298,6 +311,7 @@ def test_a_look_that_there_is_no_time_for_leaves_the_rest_its_time(
     assert is_proven(component, 0)
 
 
+@pytest.mark.usefixtures("by_device")
 def test_a_model_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever has several turns, as others leave some of their time, begins with the search from the second one on."""
     efforts: list[float] = []
@@ -322,6 +336,7 @@ def two_priorities() -> Problem:
     )
 
 
+@pytest.mark.usefixtures("by_device")
 def test_what_an_answer_has_of_a_priority_says_what_is_left_for_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -338,6 +353,7 @@ def test_what_an_answer_has_of_a_priority_says_what_is_left_for_others(
     assert component.relaxation.most_with_weight(component) == 8
 
 
+@pytest.mark.usefixtures("by_device")
 def test_time_that_is_kept_for_bounds_is_used_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -18,7 +18,6 @@ from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.answered import is_proven
 from dralloc.solve.optimum.candidates import survey
 from dralloc.solve.optimum.improve import SearchedComponent
-from dralloc.solve.optimum.improve import nodes_first as by_nodes
 from dralloc.solve.optimum.improve.nodes_first import nodes_first
 from dralloc.solve.optimum.objective import (
     DemandSubset,
@@ -88,17 +87,6 @@ def test_who_is_in_the_way_goes_to_another_node() -> None:
     assert outcome.bound == 0
     nodes = [placement.node for placement in outcome.placements]
     assert nodes == [1, 0, 0]
-
-
-def test_it_is_not_tried_where_it_would_be_too_large(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The first pod could be on two nodes, the others on one."""
-    component = with_somebody_in_the_way()
-    monkeypatch.setattr(by_nodes, "_MOST_WAYS", 3)
-    assert nodes_first(component, 0, Options(), Stop()) is None
-    monkeypatch.setattr(by_nodes, "_MOST_WAYS", 4)
-    assert nodes_first(component, 0, Options(), Stop()) is not None
 
 
 def test_it_is_not_tried_before_there_is_a_relaxation() -> None:

@@ -17,7 +17,7 @@ from dralloc.solve.optimum.answered import is_proven
 from dralloc.solve.optimum.beside import Companion
 from dralloc.solve.optimum.candidates import CandidateSite
 from dralloc.solve.optimum.component import Component
-from dralloc.solve.optimum.improve.nodes_first import nodes_first
+from dralloc.solve.optimum.improve.nodes_first import NodesFirst, nodes_first
 from dralloc.solve.optimum.improve.search import NeighbourhoodSearch
 from dralloc.solve.optimum.improve.upper_levels import UpperLevels
 from dralloc.solve.optimum.objective import (
@@ -125,6 +125,7 @@ class SearchedComponent(Component):
         self._find_sites = find_sites
         self.size = max(self.size, len(subset.demands))
         self.failures: tuple[AllocationError, ...] = ()
+        self._was_solved_by_nodes = False
         self.take_starts: TakeStarts | None = None
         self.take_starts_again: TakeStarts | None = None
 
@@ -173,6 +174,9 @@ class SearchedComponent(Component):
                 # With one job, or where the model of all is too large for company, the search goes on alone.
                 if not has_company:
                     self._look_for_starts(until, options.jobs)
+                    by_nodes = self._by_nodes(level, options, until)
+                    if by_nodes is not None:
+                        self._go_on_from(*by_nodes, options.jobs, until)
                     self._search([level], options, until, watch)
                 self._prove_at_last(level, options, until, watch)
             bound = self.relaxation.bound
@@ -244,10 +248,10 @@ class SearchedComponent(Component):
                 finding = models.wait()
                 if finding is None:
                     break
-                before = self.placements
-                self._learn(0, finding.bound, finding.answer_with(before))
-                if self.placements is not before:
-                    self._look_for_more(models.until_over, searching.jobs)
+                answer = finding.answer_with(self.placements)
+                self._go_on_from(
+                    finding.bound, answer, searching.jobs, models.until_over
+                )
         self._learn(level, *models.result())
 
     def _solve_models(
@@ -261,10 +265,10 @@ class SearchedComponent(Component):
 
         That is what is known of whole demands on nodes, and the highest levels of the weight, solved.
         """
+        by_nodes = self._by_nodes(level, options, stop)
+        if by_nodes is not None:
+            yield _Finding(by_nodes.bound, lambda _: by_nodes.placements)
         if level == 0:
-            by_nodes = nodes_first(self, level, options, stop)
-            if by_nodes is not None:
-                yield _Finding(by_nodes.bound, lambda _: by_nodes.placements)
             for upper in upper_levels.solved(self, options, stop):
                 complete = partial(upper_levels.answer_with, upper)
                 yield _Finding(upper.bounds[0], complete)
@@ -272,9 +276,27 @@ class SearchedComponent(Component):
             return self.bounds[level], None
         return self._decide(level, options, stop, None)
 
-    def _look_for_more(self, stop: Stop, jobs: int) -> None:
-        """Have others look for answers that start from what is known now."""
-        if self.take_starts_again is not None:
+    def _by_nodes(
+        self, level: int, options: Options, stop: Stop
+    ) -> NodesFirst | None:
+        """Solve the first tier by nodes, where that takes seconds, once; None where it is not done."""
+        if level > 0 or self.is_large or self._was_solved_by_nodes:
+            return None
+        outcome = nodes_first(self, level, options, stop)
+        self._was_solved_by_nodes = outcome is not None
+        return outcome
+
+    def _go_on_from(
+        self,
+        bound: int,
+        placements: Sequence[Placement] | None,
+        jobs: int,
+        stop: Stop,
+    ) -> None:
+        """Learn of the first tier; have others look for answers that start from a better one."""
+        before = self.placements
+        self._learn(0, bound, placements)
+        if self.placements is not before and self.take_starts_again is not None:
             with suppress(Stopped):
                 self.take_starts_again(stop, jobs)
 

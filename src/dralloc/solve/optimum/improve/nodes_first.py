@@ -9,6 +9,7 @@ demand may go to the node that it was given, or stay where it is: nothing is los
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from typing import Final, NamedTuple
@@ -20,16 +21,17 @@ from dralloc.problem.solution import Placement
 from dralloc.solve.optimum.candidates import CandidateSite
 from dralloc.solve.optimum.component import Component, Part
 from dralloc.solve.optimum.objective import DemandSubset
-from dralloc.solve.optimum.stopping import Stop
+from dralloc.solve.optimum.stopping import Stop, Stopped
 
 __all__ = ["NodesFirst", "nodes_first"]
-
-_MOST_WAYS: Final = 20_000
-"""With more ways to put a demand on a node, it takes too long to prove anything."""
 
 _NODES: Final = 0.4
 _DEVICES: Final = 0.5
 """The parts of the time that is left which whole demands on nodes may take, and then their devices."""
+
+_NODES_EFFORT: Final = 10.0
+_DEVICES_EFFORT: Final = 2.0
+"""What they may take, however much time there is (see `Stop.effort`): the exact model of all demands is to come."""
 
 
 class NodesFirst(NamedTuple):
@@ -42,27 +44,21 @@ class NodesFirst(NamedTuple):
 def nodes_first(
     component: Part, level: int, options: Options, stop: Stop
 ) -> NodesFirst | None:
-    """Solve a tier by nodes, and by devices where that may be better; None where it is not tried or takes too long.
+    """Solve a tier by nodes, and by devices where that may be better; None where it takes too long.
 
     Parameters
     ----------
     component
-        Demands with sites. Nothing of what is known of them changes here.
+        Demands with sites and a relaxation. Nothing of what is known of them changes here.
     level
         The tier, with those before it proven.
-
-    Raises
-    ------
-    Stopped
-        It is time to stop.
     """
-    assignment = component.relaxation.assign_nodes(
-        component,
-        level,
-        _MOST_WAYS,
-        options,
-        stop.within(_NODES * stop.seconds()),
-    )
+    assignment = None
+    with suppress(Stopped):
+        until = stop.within(_NODES * stop.seconds()).limited(_NODES_EFFORT)
+        assignment = component.relaxation.assign_nodes(
+            component, level, options, until
+        )
     if assignment is None:
         return None
     placements = component.placements
@@ -70,7 +66,7 @@ def nodes_first(
         sites = dict(_sites(component.subset, assignment.nodes, placements))
         subset = replace(component.subset, sites=sites)
         by_device = Component(subset, component.tiers, placements)
-        until = stop.within(_DEVICES * stop.seconds())
+        until = stop.within(_DEVICES * stop.seconds()).limited(_DEVICES_EFFORT)
         by_device.improve(level, options, until, None)
         placements = by_device.placements
     return NodesFirst(assignment.bound, placements)

@@ -22,7 +22,6 @@ from dralloc.solve.optimum.relax.levels import LexicographicLevel, levels_of
 from dralloc.solve.optimum.relax.node_model import (
     NodeAssignment,
     NodeModel,
-    size_of_node_model,
 )
 from dralloc.solve.optimum.stopping import Stop, Stopped
 
@@ -216,7 +215,6 @@ class ComponentRelaxation:
         self,
         answer: Answered,
         level: int,
-        largest: int,
         options: Options,
         stop: Stop,
     ) -> NodeAssignment | None:
@@ -226,8 +224,6 @@ class ComponentRelaxation:
         ----------
         level
             The tier, which is one of the weight.
-        largest
-            With more ways to put a demand on a node it is not tried.
 
         Returns
         -------
@@ -240,11 +236,7 @@ class ComponentRelaxation:
         """
         market = self._ladder.known_market if self._ladder else None
         weights = self._tiers[level].weights
-        if (
-            market is None
-            or weights is None
-            or size_of_node_model(market) > largest
-        ):
+        if market is None or weights is None:
             return None
         model = NodeModel(market, stop)
         levels = levels_of(demand.weight for demand in market.problem.demands)

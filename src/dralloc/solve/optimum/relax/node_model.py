@@ -33,7 +33,7 @@ from dralloc.solve.optimum.search import minimise
 from dralloc.solve.optimum.solvers import cp_model
 from dralloc.solve.optimum.stopping import Stop
 
-__all__ = ["NodeAssignment", "NodeModel", "size_of_node_model"]
+__all__ = ["NodeAssignment", "NodeModel"]
 
 
 class NodeAssignment(NamedTuple):
@@ -102,15 +102,6 @@ class _Row:
             variables, [amount // unit for amount in amounts]
         )
         cp.add(total <= limit // unit)
-
-
-def size_of_node_model(market: Market) -> int:
-    """Return in how many ways a demand could be on a node, at most."""
-    kinds = market.demand_kinds.kinds
-    return sum(
-        len(kind.members) * len(nodes)
-        for kind, nodes in zip(kinds, market.nodes, strict=True)
-    )
 
 
 class NodeModel:
