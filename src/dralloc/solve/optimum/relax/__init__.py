@@ -22,6 +22,9 @@ time for. Then a sum in exact integers, over every node and every demand as they
 Weights are bounded level by level, most important first (`dralloc.solve.optimum.relax.levels`): each with all that is
 possible of those above, so that the bounds of the levels together are those of the sum. Where an answer has less, what
 follows for each level and for all of them is in `dralloc.solve.optimum.relax.bounds`.
+
+Of few demands and nodes, the same rows are also an integer program, with demands and gangs as a whole
+(`dralloc.solve.optimum.relax.node_model`): it proves more, and says who goes to which node.
 """
 
 from __future__ import annotations

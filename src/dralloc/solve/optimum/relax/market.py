@@ -51,15 +51,15 @@ class MarketGang(NamedTuple):
 class Market:
     """All rows, and who draws how much on which of them, as arrays.
 
-    Amounts of a row are divided by their common divisor, limits rounded down. Behind the rows stands one more for what
-    there is no end of.
+    Amounts of rows of equal role are divided by their common divisor, limits rounded down. Behind the rows stands one
+    more for what there is no end of.
 
     Attributes
     ----------
     limits, largest
         By row: what is drawn on it at most by all together, and by whoever draws most.
     units
-        By row, what amounts and its limit were divided by.
+        By row, what amounts and its limit were divided by: the same for rows of equal role.
     way_rows, way_amounts, way_starts, supply_starts
         Rows and amounts that ways of supplies draw, one way after the other; where each way begins among them, and
         where each supply begins among the ways.
