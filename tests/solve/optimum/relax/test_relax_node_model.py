@@ -75,8 +75,8 @@ def test_no_answer_costs_less(problem: Problem) -> None:
     assert tier is not None
     missing = (
         tier.of(demand.weight)
-        for number, demand in enumerate(problem.demands)
-        if number not in assignment.nodes
+        for index, demand in enumerate(problem.demands)
+        if index not in assignment.nodes
     )
     assert assignment.missing == sum(missing)
 
@@ -154,6 +154,24 @@ def test_who_is_somewhere_stays_there_if_it_can() -> None:
         builder.pod(builder.claim(AlternativeSpec()))
     present = {DemandIndex(1): NodeIndex(2)}
     assert assigned(builder.problem(), present).nodes[DemandIndex(1)] == 2
+
+
+def test_so_much_of_a_level_is_placed_as_is_required() -> None:
+    """Of two pods for one device, that of the lower priority has to be placed."""
+    builder = ProblemBuilder()
+    builder.device()
+    for weight in (100, 1):
+        builder.pod(builder.claim(AlternativeSpec()), weight=weight)
+    problem = builder.problem()
+    assert set(assigned(problem).nodes) == {0}
+    model = model_of(problem)
+    _, lower = levels_of(demand.weight for demand in problem.demands)
+    model.require(lower, 1)
+    tier = placed_weight(problem)[0].weights
+    assert tier is not None
+    assignment = model.solve(tier, {}, Options(), Stop())
+    assert assignment is not None
+    assert set(assignment.nodes) == {1}
 
 
 def test_rows_are_rounded_where_they_are_too_large(

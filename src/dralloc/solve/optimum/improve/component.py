@@ -145,9 +145,10 @@ class SearchedComponent(Component):
         """Solve a tier with the tiers before it, which must be proven, fixed; later ones are improved with it.
 
         Relax, improve, prove: a bound that leaves couplings out, better answers by small changes and by neighbourhoods,
-        and the exact model for what is still apart; the last two side by side, where that is a matter of the clock
-        anyway. Before all of it a look at the exact model, which decides what is easy; at last a closer look at bounds,
-        now that there is a good answer.
+        and exact models for what is still apart: one of nodes, then that of all devices. The search and these models
+        are side by side, where that is a matter of the clock anyway; else the one of nodes comes before neighbourhoods.
+        Before all of it a look at the exact model, which decides what is easy; at last a closer look at bounds, now
+        that there is a good answer.
         """
         # Who of two is first to prove something depends on the machine; without a limit, or with steps, nothing may.
         may_have_company = (
@@ -176,7 +177,12 @@ class SearchedComponent(Component):
                     self._look_for_starts(until, options.jobs)
                     by_nodes = self._by_nodes(level, options, until)
                     if by_nodes is not None:
-                        self._go_on_from(*by_nodes, options.jobs, until)
+                        self._go_on_from(
+                            by_nodes.bound,
+                            by_nodes.placements,
+                            options.jobs,
+                            until,
+                        )
                     self._search([level], options, until, watch)
                 self._prove_at_last(level, options, until, watch)
             bound = self.relaxation.bound
@@ -215,8 +221,8 @@ class SearchedComponent(Component):
     ) -> None:
         """Search with one job less, and solve exact models in a thread, until one of them proves the tier.
 
-        Those of the highest levels of the weight come first: an answer to them is a better start. Where the model of
-        all demands would be too large, these are all.
+        First comes the model of nodes, then those of the highest levels of the weight: their answers are better starts.
+        Where the model of all demands would be too large, those of the highest levels are all.
         """
         if self.is_large and (level > 0 or not self.subset.sites):
             return

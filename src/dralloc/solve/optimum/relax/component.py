@@ -18,7 +18,7 @@ from dralloc.solve.optimum.answered import Answered, raise_bounds
 from dralloc.solve.optimum.objective import DemandSubset, Objective
 from dralloc.solve.optimum.relax.bounds import Bound
 from dralloc.solve.optimum.relax.ladder import RelaxationLadder
-from dralloc.solve.optimum.relax.levels import LexicographicLevel, levels_of
+from dralloc.solve.optimum.relax.levels import LexicographicLevel
 from dralloc.solve.optimum.relax.node_model import (
     NodeAssignment,
     NodeModel,
@@ -234,25 +234,28 @@ class ComponentRelaxation:
         Stopped
             It is time to stop before there is an integer program.
         """
-        market = self._ladder.known_market if self._ladder else None
         weights = self._tiers[level].weights
-        if market is None or weights is None:
+        if (
+            self._ladder is None
+            or self._ladder.known_market is None
+            or weights is None
+        ):
             return None
-        model = NodeModel(market, stop)
-        levels = levels_of(demand.weight for demand in market.problem.demands)
-        for units_of, reached, best in zip(
+        model = NodeModel(self._ladder.known_market, stop)
+        levels = self._ladder.levels
+        for weight_level, reached, best in zip(
             levels, *known_of(answer, levels), strict=True
         ):
             if reached < best:
                 break
             # There is no more of it; and so the optimum has as much.
-            model.require(units_of, reached)
-        own_number = {
-            demand: DemandIndex(number)
-            for number, demand in enumerate(self._subset.demands)
+            model.require(weight_level, reached)
+        own_index = {
+            demand: DemandIndex(index)
+            for index, demand in enumerate(self._subset.demands)
         }
         present = {
-            own_number[placement.demand]: placement.node
+            own_index[placement.demand]: placement.node
             for placement in answer.placements
         }
         assignment = model.solve(weights, present, options, stop)

@@ -138,8 +138,8 @@ class Market:
         largest_amounts = [1] * len(roles)
         for role, row in zip(role_of, rows, strict=False):
             largest_amounts[role] = max(largest_amounts[role], row.limit)
-        for number, amount in draws:
-            role = role_of[number]
+        for drawn_on, amount in draws:
+            role = role_of[drawn_on]
             divisors[role] = gcd(divisors[role], amount)
             largest_amounts[role] = max(largest_amounts[role], amount)
         unit_of_role = list(map(_unit, divisors, largest_amounts))

@@ -52,8 +52,8 @@ def merged_offers(market: Market, regions: Integers) -> MergedOffers:
         )
         for combination in combinations:
             draws = [
-                (supply_of[supply], number)
-                for supply, number in combination.draws
+                (supply_of[supply], times)
+                for supply, times in combination.draws
             ]
             of_region[tuple(draws)] += combination.number
     return MergedOffers(row_of, limits, ways, items)
@@ -65,8 +65,8 @@ def _merged_rows(
     """By row, its merged row; and the limits of these."""
     keys: Listed[Hashable] = Listed()
     row_of: list[int] = []
-    for number, row in enumerate(market.offers.rows):
-        key: Hashable = ("row", number)
+    for index, row in enumerate(market.offers.rows):
+        key: Hashable = ("row", index)
         if row.node is not None:
             key = (int(regions[row.node]), row.role)
         row_of.append(keys.number(key))
@@ -87,15 +87,15 @@ def _merged_supplies(
     starts = iter(market.way_starts.tolist())
     rows, amounts = market.way_rows.tolist(), market.way_amounts.tolist()
     for supply in market.offers.supplies:
-        number = keys.number((int(regions[supply.node]), supply.role))
-        supply_of.append(number)
-        if number == len(ways_of):
+        merged = keys.number((int(regions[supply.node]), supply.role))
+        supply_of.append(merged)
+        if merged == len(ways_of):
             ways_of.append(defaultdict(int))
         for way in supply.ways:
             first = next(starts)
             draws = [
-                (row_of[rows[place]], amounts[place])
-                for place in range(first, first + len(way.draws))
+                (row_of[rows[index]], amounts[index])
+                for index in range(first, first + len(way.draws))
             ]
-            ways_of[number][tuple(draws)] += way.number
+            ways_of[merged][tuple(draws)] += way.number
     return supply_of, ways_of

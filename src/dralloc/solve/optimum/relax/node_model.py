@@ -114,23 +114,24 @@ class NodeModel:
     """
 
     def __init__(self, market: Market, stop: Stop) -> None:
-        self.market = market
-        self.cp = cp_model.CpModel()
+        self._market = market
+        self._cp = cp_model.CpModel()
         self._offers = merged_offers(market, np.arange(market.offers.nodes))
         self._rows = [_Row(limit) for limit in self._offers.limits]
         self._supply_rows: dict[int, _Row] = {}
         self._item_rows: dict[tuple[int, int], _Row] = {}
         for pattern_class in market.offers.pattern_classes:
             self._list_patterns(pattern_class)
-        self._lots = [
-            self._lot(*lot) for lot in stop.hundreds(_equal_members(market))
+        self._groups = [
+            self._group(*group)
+            for group in stop.hundreds(_equal_members(market))
         ]
-        lots_of_gangs = grouped((lot.gang, lot) for lot in self._lots)
-        for number, gang in enumerate(market.gangs):
-            self._keep_together(gang, lots_of_gangs.get(number, ()))
+        groups_of_gangs = grouped((group.gang, group) for group in self._groups)
+        for gang_index, gang in enumerate(market.gangs):
+            self._keep_together(gang, groups_of_gangs.get(gang_index, ()))
         for row in stop.hundreds(self._rows):
             if row.terms:
-                row.add_to(self.cp)
+                row.add_to(self._cp)
 
     # Supplies.
 
@@ -147,14 +148,14 @@ class NodeModel:
         """A variable for each pattern: on how many devices there is this one."""
         device_count = len(pattern_class.nodes)
         rows = list(map(self._market_row, pattern_class.rows))
-        numbers = []
+        devices_by_pattern = []
         for pattern in pattern_class.patterns.tolist():
-            number = self.cp.new_int_var(0, device_count, "")
-            numbers.append(number)
+            devices = self._cp.new_int_var(0, device_count, "")
+            devices_by_pattern.append(devices)
             for row, times in zip(rows, pattern, strict=True):
                 if times:
-                    row.draw(number, -times)
-        self.cp.add(sum(numbers) <= device_count)
+                    row.draw(devices, -times)
+        self._cp.add(sum(devices_by_pattern) <= device_count)
 
     def _item(self, node: NodeIndex, item: int) -> _Row:
         """The row of what makes an item on a node, and of what needs it."""
@@ -162,10 +163,10 @@ class NodeModel:
         if key not in self._item_rows:
             self._item_rows[key] = row = self._row()
             for draws, most in self._offers.combinations[key].items():
-                number = self.cp.new_int_var(0, most, "")
-                row.draw(number, -1)
+                uses = self._cp.new_int_var(0, most, "")
+                row.draw(uses, -1)
                 for supply, times in draws:
-                    self._supply(supply).draw(number, times)
+                    self._supply(supply).draw(uses, times)
         return self._item_rows[key]
 
     def _supply(self, supply: int) -> _Row:
@@ -173,42 +174,42 @@ class NodeModel:
         if supply not in self._supply_rows:
             self._supply_rows[supply] = row = self._row()
             for draws, most in self._offers.ways[supply].items():
-                number = self.cp.new_int_var(0, most, "")
-                row.draw(number, -1)
+                uses = self._cp.new_int_var(0, most, "")
+                row.draw(uses, -1)
                 for merged_row, amount in draws:
-                    self._rows[merged_row].draw(number, amount)
+                    self._rows[merged_row].draw(uses, amount)
         return self._supply_rows[supply]
 
     # Demands.
 
-    def _lot(
+    def _group(
         self,
-        kind_number: int,
+        kind_index: int,
         gang: int | None,
         amounts: tuple[int, ...],
         members: Sequence[DemandIndex],
     ) -> _EqualDemands:
-        kind = self.market.demand_kinds.kinds[kind_number]
-        nodes = self._nodes(kind_number, gang, amounts)
+        kind = self._market.demand_kinds.kinds[kind_index]
+        nodes = self._nodes(kind_index, gang, amounts)
         on_nodes = {
             node: self._placed(kind, amounts, len(members), node)
             for node in nodes
         }
-        missing = self.cp.new_int_var(0, len(members), "")
-        self.cp.add(sum(on_nodes.values()) + missing == len(members))
+        missing = self._cp.new_int_var(0, len(members), "")
+        self._cp.add(sum(on_nodes.values()) + missing == len(members))
         return _EqualDemands(kind, gang, members, on_nodes, missing)
 
     def _nodes(
-        self, kind_number: int, gang: int | None, amounts: Sequence[int]
+        self, kind_index: int, gang: int | None, amounts: Sequence[int]
     ) -> list[NodeIndex]:
         """The nodes where demands of a kind with these amounts could be."""
-        market = self.market
-        nodes = market.nodes[kind_number]
+        market = self._market
+        nodes = market.nodes[kind_index]
         taken = np.array(amounts, dtype=np.int64)[:, np.newaxis]
         is_roomy = (taken <= market.amount_limits[:, nodes]).all(axis=0)
         domains = None if gang is None else market.gangs[gang].domains
         if domains is not None:
-            kind = market.demand_kinds.kinds[kind_number]
+            kind = market.demand_kinds.kinds[kind_index]
             domain_of = market.domain_of[kind.domains][nodes]
             is_roomy &= np.isin(domain_of, domains)
         return list(map(NodeIndex, nodes[is_roomy].tolist()))
@@ -221,8 +222,8 @@ class NodeModel:
         node: NodeIndex,
     ) -> cp_model.IntVar:
         """How many of so many demands are on a node, where they draw on what they need."""
-        market = self.market
-        placed = self.cp.new_int_var(0, count, "")
+        market = self._market
+        placed = self._cp.new_int_var(0, count, "")
         amount_rows = market.amount_rows[:, node].tolist()
         domain_limits = list(kind.domain_limits)
         limit_rows = market.domain_limit_rows[domain_limits, node].tolist()
@@ -250,50 +251,50 @@ class NodeModel:
         picks: list[cp_model.IntVar] = []
         for option in choice.options:
             if all(
-                self.market.available[item, node] >= number
-                for item, number in option
+                self._market.available[item, node] >= times
+                for item, times in option
             ):
-                pick = self.cp.new_int_var(0, count, "")
+                pick = self._cp.new_int_var(0, count, "")
                 picks.append(pick)
-                for item, number in option:
-                    part = Fraction(number, choice.sharers)
+                for item, times in option:
+                    part = Fraction(times, choice.sharers)
                     self._item(node, item).draw(pick, part)
-        self.cp.add(sum(picks) == placed)
+        self._cp.add(sum(picks) == placed)
 
     # Gangs.
 
     def _keep_together(
-        self, gang: MarketGang, lots: Sequence[_EqualDemands]
+        self, gang: MarketGang, groups: Sequence[_EqualDemands]
     ) -> None:
         """A gang is placed as far as its quorum says, in one domain if it needs one, or not at all."""
         if gang.domains is None:
-            self._keep_quorum(gang, lots, None)
+            self._keep_quorum(gang, groups, None)
             return
         chosen = [
-            self._keep_quorum(gang, lots, domain) for domain in gang.domains
+            self._keep_quorum(gang, groups, domain) for domain in gang.domains
         ]
         if chosen:
-            self.cp.add_at_most_one(chosen)
+            self._cp.add_at_most_one(chosen)
 
     def _keep_quorum(
         self,
         gang: MarketGang,
-        lots: Iterable[_EqualDemands],
+        groups: Iterable[_EqualDemands],
         domain: int | None,
     ) -> cp_model.IntVar:
-        """Whether the gang is in a domain, or anywhere if there are none: then at least as many as the quorum says."""
-        is_here = self.cp.new_bool_var("")
+        """Return whether the gang is in a domain, or anywhere if it needs none; if so, as far as its quorum says."""
+        is_here = self._cp.new_bool_var("")
         everybody: list[cp_model.IntVar] = []
-        for lot in lots:
-            domain_of = self.market.domain_of[lot.kind.domains]
+        for group in groups:
+            domain_of = self._market.domain_of[group.kind.domains]
             here = [
                 placed
-                for node, placed in lot.on_nodes.items()
+                for node, placed in group.on_nodes.items()
                 if domain is None or domain_of[node] == domain
             ]
-            self.cp.add(sum(here) <= len(lot.members) * is_here)
+            self._cp.add(sum(here) <= len(group.members) * is_here)
             everybody += here
-        self.cp.add(sum(everybody) >= gang.quorum * is_here)
+        self._cp.add(sum(everybody) >= gang.quorum * is_here)
         return is_here
 
     # Answers.
@@ -301,18 +302,21 @@ class NodeModel:
     def require(self, level: LexicographicLevel, units: int) -> None:
         """Have at least so much of a level placed."""
         missing = [
-            (lot.missing, level.of(lot.kind.weight)) for lot in self._lots
+            (group.missing, level.of(group.kind.weight))
+            for group in self._groups
         ]
         lost = self._lost(level)
-        self.cp.add(sum_of(missing) <= level.total - units - lost)
+        self._cp.add(sum_of(missing) <= level.total - units - lost)
 
     def _lost(self, weights: LexicographicLevel | WeightTier) -> int:
         """The weight of demands that nobody could place, in units."""
-        placeable = {member for lot in self._lots for member in lot.members}
+        placeable = {
+            member for group in self._groups for member in group.members
+        }
         return sum(
             weights.of(demand.weight)
-            for number, demand in enumerate(self.market.problem.demands)
-            if number not in placeable
+            for index, demand in enumerate(self._market.problem.demands)
+            if index not in placeable
         )
 
     def solve(
@@ -330,14 +334,14 @@ class NodeModel:
             The nodes of demands now, to start from.
         """
         cost: list[Term] = [
-            (lot.missing, tier.of(lot.kind.weight))
-            for lot in self._lots
-            if tier.of(lot.kind.weight)
+            (group.missing, tier.of(group.kind.weight))
+            for group in self._groups
+            if tier.of(group.kind.weight)
         ]
-        for lot in self._lots:
-            self._hint(lot, present)
+        for group in self._groups:
+            self._hint(group, present)
         lost = self._lost(tier)
-        outcome = minimise(self.cp, cost, options, stop, hint_is_answer=False)
+        outcome = minimise(self._cp, cost, options, stop, hint_is_answer=False)
         if outcome.values is None:
             return None
         values = outcome.values
@@ -345,19 +349,19 @@ class NodeModel:
             weight * values[variable.index] for variable, weight in cost
         )
         nodes: dict[DemandIndex, NodeIndex] = {}
-        for lot in self._lots:
-            nodes.update(_nodes_of_members(lot, values, present))
+        for group in self._groups:
+            nodes.update(_nodes_of_members(group, values, present))
         return NodeAssignment(outcome.bound + lost, missing + lost, nodes)
 
     def _hint(
-        self, lot: _EqualDemands, present: Mapping[DemandIndex, NodeIndex]
+        self, group: _EqualDemands, present: Mapping[DemandIndex, NodeIndex]
     ) -> None:
         placed = Tally(
-            present[member] for member in lot.members if member in present
+            present[member] for member in group.members if member in present
         )
-        for node, variable in lot.on_nodes.items():
-            self.cp.add_hint(variable, placed[node])
-        self.cp.add_hint(lot.missing, len(lot.members) - placed.total())
+        for node, variable in group.on_nodes.items():
+            self._cp.add_hint(variable, placed[node])
+        self._cp.add_hint(group.missing, len(group.members) - placed.total())
 
 
 def _equal_members(
@@ -365,41 +369,42 @@ def _equal_members(
 ) -> Iterator[tuple[int, int | None, tuple[int, ...], Sequence[DemandIndex]]]:
     """Give out demands that are equal to all rows: their kind, gang and amounts, and who they are."""
     gang_of = {
-        place: number
-        for number, gang in enumerate(market.gangs)
-        for place in gang.places
+        member: gang_index
+        for gang_index, gang in enumerate(market.gangs)
+        for member in gang.places
     }
-    for number, kind in enumerate(market.demand_kinds.kinds):
-        amounts = market.amounts[number].tolist()
-        placeable = np.flatnonzero(market.placeable[number]).tolist()
+    for kind_index, kind in enumerate(market.demand_kinds.kinds):
+        amounts = market.amounts[kind_index].tolist()
+        placeable = np.flatnonzero(market.placeable[kind_index]).tolist()
         members_by_key = grouped(
             (
-                (gang_of.get((number, place)), tuple(amounts[place])),
-                kind.members[place],
+                (gang_of.get((kind_index, index)), tuple(amounts[index])),
+                kind.members[index],
             )
-            for place in placeable
+            for index in placeable
         )
-        for (gang, taken), members in members_by_key.items():
-            yield number, gang, taken, members
+        for (gang_of_members, taken), members in members_by_key.items():
+            yield kind_index, gang_of_members, taken, members
 
 
 def _nodes_of_members(
-    lot: _EqualDemands,
+    group: _EqualDemands,
     values: Sequence[int],
     present: Mapping[DemandIndex, NodeIndex],
 ) -> Mapping[DemandIndex, NodeIndex]:
     """Say who of equal demands is on which node: where it is now, if it can be."""
     room = {
-        node: values[variable.index] for node, variable in lot.on_nodes.items()
+        node: values[variable.index]
+        for node, variable in group.on_nodes.items()
     }
     nodes: dict[DemandIndex, NodeIndex] = {}
-    for member in lot.members:
+    for member in group.members:
         node = present.get(member)
         if node is not None and room.get(node, 0):
             nodes[member] = node
             room[node] -= 1
-    others = [member for member in lot.members if member not in nodes]
-    remaining = [node for node, number in room.items() for _ in range(number)]
+    others = [member for member in group.members if member not in nodes]
+    remaining = [node for node, seats in room.items() for _ in range(seats)]
     # Who is behind the last of them is placed nowhere.
     nodes.update(zip(others, remaining, strict=False))
     return nodes
