@@ -407,7 +407,6 @@ def _tables(rows: DataFrame) -> list[Part]:
 
 def _table(frame: DataFrame) -> Table:
     """Return rows as a table, with numbers as short as they can be told apart."""
-    from pandas import isna
     from pandas.api.types import is_numeric_dtype
 
     columns = [
@@ -415,13 +414,17 @@ def _table(frame: DataFrame) -> Table:
         for name, kind in frame.dtypes.items()
     ]
     rows = [
-        ["" if isna(value) else _cell(value) for value in row]
+        list(map(_cell, row))
         for row in frame.itertuples(index=False, name=None)
     ]
     return Table("", columns, rows)
 
 
-def _cell(value: object) -> str:
+def _cell(value: Any) -> str:
+    from pandas import isna
+
+    if isna(value):
+        return ""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

@@ -189,15 +189,24 @@ def translated(
         devices = devices_on[node]
         with suppress(KeyError):
             grants = tuple(
-                tuple(
-                    grant._replace(
-                        device=devices[problem.devices[grant.device].id]
-                    )
-                    for grant in of_claim
-                )
-                for of_claim in placement.grants
+                [
+                    _on_devices(problem, claim_grants, devices)
+                    for claim_grants in placement.grants
+                ]
             )
             yield Placement(number, node, grants)
+
+
+def _on_devices(
+    problem: Problem,
+    grants: Iterable[Grant],
+    devices: Mapping[DeviceID, DeviceIndex],
+) -> tuple[Grant, ...]:
+    """Return grants of devices with the numbers that devices have elsewhere; raises KeyError where one is not there."""
+    return tuple(
+        grant._replace(device=devices[problem.devices[grant.device].id])
+        for grant in grants
+    )
 
 
 def _names(demand: Demand) -> tuple[ClaimKey, ...]:
@@ -335,15 +344,21 @@ class Appraisal:
         self, demands: Sequence[DemandIndex], nodes: Sequence[NodeIndex]
     ) -> Appraisal:
         """Return the same for some of the demands and nodes, in numbers of their own."""
-        sizes, profits = (
-            {
+
+        def of_demands(
+            values: Mapping[DemandIndex, int],
+        ) -> dict[DemandIndex, int]:
+            return {
                 DemandIndex(place): values[demand]
                 for place, demand in enumerate(demands)
                 if demand in values
             }
-            for values in (self.sizes, self.profits)
+
+        return Appraisal(
+            of_demands(self.sizes),
+            of_demands(self.profits),
+            [self.nodes[node] for node in nodes],
         )
-        return Appraisal(sizes, profits, [self.nodes[node] for node in nodes])
 
     def unpaid(self, node: NodeIndex, demands: Iterable[DemandIndex]) -> int:
         """Return what of a node is not paid for by the demands on it, counted as if they paid the least."""

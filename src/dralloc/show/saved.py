@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from dralloc.check import violations
 from dralloc.compile.compiler import CompiledCluster
-from dralloc.objects.api import AllocationResult, ResourceClaim
+from dralloc.objects.api import AllocationResult, Node, ResourceClaim
 from dralloc.objects.api.selecting import selector_matches
 from dralloc.objects.choices import Mode
 from dralloc.objects.errors import AllocationError, DrallocError
@@ -157,14 +157,15 @@ class _PlanReader:
             for claim in claims
             if claim.status.allocation is not None
         ]
-        names = [
-            node.metadata.name
-            for node in self.compiled.cluster.nodes
-            if all(
+
+        def is_selected(node: Node) -> bool:
+            return all(
                 selector is None or selector_matches(selector, node)
                 for selector in selectors
             )
-        ]
+
+        nodes = self.compiled.cluster.nodes
+        names = [node.metadata.name for node in filter(is_selected, nodes)]
         if len(names) == 1:
             return names[0]
         raise self._refusal(

@@ -493,10 +493,8 @@ class PodRules:
             problem = replace(problem, demands=bound)
         resources = NodeResources(kinds, footprints.resources, self.ignored)
         sorts = (resources, *self._sorts(kinds, running_kinds, apart))
-        amounts_of = {
-            kind: reduce(or_, (sort.asked(kind) for sort in sorts))
-            for kind in dict.fromkeys((*kinds, *running_kinds))
-        }
+        all_kinds = dict.fromkeys((*kinds, *running_kinds))
+        amounts_of = {kind: _asked(kind, sorts) for kind in all_kinds}
         stocks = list(self._stocks(resources, sorts, amounts_of))
         demanded = {
             number: self._beside_devices(info, amounts_of[info.kind])
@@ -617,6 +615,11 @@ class PodRules:
             for name, amount in amounts.items()
             if not (claimed and resource_of(name) in self._backed)
         }
+
+
+def _asked(kind: PodKind, sorts: Iterable[NodeAmounts]) -> dict[str, int]:
+    """Return what pods of a kind ask of a node, of all sorts."""
+    return reduce(or_, (sort.asked(kind) for sort in sorts))
 
 
 def has_rules_between(pods: Iterable[Pod]) -> bool:

@@ -75,7 +75,7 @@ from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import ChoiceError, DrallocError
 from dralloc.objects.limits import Limits
 from dralloc.objects.save import write_text
-from dralloc.problem import Demand, DemandIndex, Problem, Request
+from dralloc.problem import Claim, Demand, DemandIndex, Problem, Request
 from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.solve.first_fit.batch import QuickRun
 from dralloc.solve.policies import (
@@ -655,17 +655,16 @@ def _as_granted(problem: Problem, placement: Placement) -> Demand:
     ):
         return demand
     granted = zip(demand.claims, placement.grants, strict=True)
-    claims = tuple(
-        replace(
-            claim,
-            requests=tuple(
-                _counted(request, number, grants)
-                for number, request in enumerate(claim.requests)
-            ),
-        )
-        for claim, grants in granted
-    )
+    claims = tuple(_counted_claim(claim, grants) for claim, grants in granted)
     return replace(demand, claims=claims)
+
+
+def _counted_claim(claim: Claim, grants: Sequence[Grant]) -> Claim:
+    requests = tuple(
+        _counted(request, number, grants)
+        for number, request in enumerate(claim.requests)
+    )
+    return replace(claim, requests=requests)
 
 
 def _counted(request: Request, number: int, grants: Sequence[Grant]) -> Request:

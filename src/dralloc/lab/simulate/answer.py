@@ -556,13 +556,15 @@ class SimulatedRun:
         }
 
     def _fragmentation_means(self) -> Row:
-        """Return the mean part by cause, over all looks."""
-        looks = self.fragmentation
+        """Return the mean part by cause, over all looks; nothing if there was none."""
+        shares_by_cause = {
+            cause: [look.shares[cause] for look in self.fragmentation]
+            for cause in FragmentationCause
+        }
         return {
-            f"fragmentation.{cause.value}": mean(
-                look.shares[cause] for look in looks
-            )
-            for cause in (FragmentationCause if looks else ())
+            f"fragmentation.{cause.value}": mean(shares)
+            for cause, shares in shares_by_cause.items()
+            if shares
         }
 
 

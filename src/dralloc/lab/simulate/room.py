@@ -25,7 +25,7 @@ from dralloc.lab.simulate.placing import (
 from dralloc.objects.choices import Choices
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Problem
-from dralloc.problem.indices import grouped, numbered
+from dralloc.problem.indices import DemandIndex, grouped, numbered
 from dralloc.problem.ledger import Holding, Ledger
 from dralloc.problem.solution import Placement, charged_grants, holdings_of
 from dralloc.solve.first_fit import first_fit
@@ -245,18 +245,13 @@ def _planned(
 ) -> MovePlan:
     """Find out who moves, and who gets a place by that."""
     incoming = placer.incoming
-    demands_by_job = [
-        [incoming.demands[arrival] for arrival in incoming.jobs[job]]
-        for job in jobs
-    ]
-    # Who asks for no device has nothing to gain by moves, nor has a group with such a pod.
-    waiting = [
-        number
-        for numbers in demands_by_job
-        if None not in numbers
-        for number in numbers
-        if number is not None
-    ]
+    waiting: list[DemandIndex] = []
+    for job in jobs:
+        demands = [incoming.demands[arrival] for arrival in incoming.jobs[job]]
+        with_devices = [demand for demand in demands if demand is not None]
+        # Who asks for no device has nothing to gain by moves, nor has a group with such a pod.
+        if len(with_devices) == len(demands):
+            waiting += with_devices
     if not (waiting and most):
         return MovePlan((), (), 0)
     pending = weighted(incoming, placer.waiting_problem(waiting), choices)

@@ -148,15 +148,23 @@ def misplaced(kind: str, raw: Json) -> list[tuple[Path, list[str]]]:
         if not isinstance(requests, dict):
             return []
         requests = requests.get(step)
+    if not isinstance(requests, list):
+        return []
+    exact_fields = map(_exact_fields_of_flat, requests)
     return [
-        ((*steps, number), [name for name in request if name in EXACT])
-        for number, request in enumerate(
-            requests if isinstance(requests, list) else ()
-        )
-        if isinstance(request, dict)
-        and not request.keys() & {"exactly", "firstAvailable"}
-        and request.keys() & set(EXACT)
+        ((*steps, number), fields)
+        for number, fields in enumerate(exact_fields)
+        if fields
     ]
+
+
+def _exact_fields_of_flat(request: Any) -> list[str]:
+    """Return the fields of a request that belong below ``exactly``, if they stand directly in it."""
+    if not isinstance(request, dict):
+        return []
+    if request.keys() & {"exactly", "firstAvailable"}:
+        return []
+    return [name for name in request if name in EXACT]
 
 
 # ----------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from math import exp
 from random import Random
 from typing import Final
 
-from dralloc.problem import NodeIndex, Problem
+from dralloc.problem import Demand, NodeIndex, Problem
 from dralloc.problem.indices import DemandIndex, grouped, indices
 from dralloc.problem.solution import (
     APPRAISAL_UNIT,
@@ -126,9 +126,7 @@ class ChangeSearch:
         units = list(dict.fromkeys(self.answer.unit_of.values()))
         self._random.shuffle(units)
         self._waiting = _Waiting(
-            unit
-            for unit in units
-            if not any(member in self.answer for member in unit.members)
+            unit for unit in units if not self._has_placed(unit)
         )
         alike = grouped(
             (_kind(problem, node), node) for node in problem.all_nodes
@@ -200,6 +198,10 @@ class ChangeSearch:
 
     # Ruin.
 
+    def _has_placed(self, unit: MovableUnit) -> bool:
+        """Whether any of a unit is placed."""
+        return any(member in self.answer for member in unit.members)
+
     def _some_gang(self) -> MovableUnit | None:
         """Draw a gang that waits, to make room for it; most often None."""
         if self._random.random() >= _GANG_TURN:
@@ -219,14 +221,14 @@ class ChangeSearch:
             drawn = self._random.choices(kind.nodes, weights, k=size)
         return list(dict.fromkeys(drawn))
 
+    def _unpaid_on(self, nodes: Iterable[NodeIndex]) -> int:
+        return sum([self._unpaid[node] for node in nodes])
+
     def _some_kind(self) -> _NodeKind:
         """Draw a kind of nodes: more often one of which more is not paid for, and where changes helped more often."""
         sizes = [len(kind.nodes) for kind in self._kinds]
         if self._appraisal is not None:
-            unpaid = [
-                sum([self._unpaid[node] for node in kind.nodes])
-                for kind in self._kinds
-            ]
+            unpaid = [self._unpaid_on(kind.nodes) for kind in self._kinds]
             least = 1 + sum(unpaid) // (_LESS_OFTEN * len(unpaid))
             sizes = [max(least, amount) for amount in unpaid]
         shares = [
@@ -406,13 +408,14 @@ class _Waiting:
 def _parts(problem: Problem) -> list[int]:
     """Return how large demands are: the parts that they take of each resource, added up."""
     sizes = Sizes(problem)
-    return [
-        sum(
+
+    def parts(demand: Demand) -> int:
+        return sum(
             amount * PARTS // max(1, sizes.totals[name])
             for name, amount in sizes.taken(demand).items()
         )
-        for demand in problem.demands
-    ]
+
+    return list(map(parts, problem.demands))
 
 
 def _kind(problem: Problem, node: NodeIndex) -> Hashable:

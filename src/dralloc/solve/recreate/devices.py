@@ -10,7 +10,7 @@ ledger that is brought up to date before (`dralloc.solve.recreate.device_search`
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Hashable, Iterator, Sequence, Set
+from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final, NamedTuple
@@ -34,6 +34,7 @@ from dralloc.solve.first_fit.candidates import ClaimClass
 from dralloc.solve.first_fit.plain import Found
 from dralloc.solve.recreate.cells import (
     NodeCells,
+    PackedRow,
     bits_of,
     packed,
 )
@@ -477,12 +478,8 @@ class NodeDevices:
             return offers
         if in_any_order:
             return self._random.sample(offers, len(offers))
-        freedom = {
-            rows: sum(
-                [((free >> row.shift) & row.mask) / row.total for row in rows]
-            )
-            for rows in {offer.rows for offer, _ in offers}
-        }
+        distinct_rows = {offer.rows for offer, _ in offers}
+        freedom = {rows: _freedom(rows, free) for rows in distinct_rows}
 
         def key(fitting: tuple[DeviceOffer, int]) -> tuple[float, int]:
             offer, _ = fitting
@@ -531,3 +528,8 @@ class NodeDevices:
         need = packed(amounts)
         assert need is not None
         return Way(grants, need, tuple(openings.items()), is_in_common)
+
+
+def _freedom(rows: Iterable[PackedRow], free: int) -> float:
+    """Return how much of some rows is free, each as a part of all that it has."""
+    return sum([((free >> row.shift) & row.mask) / row.total for row in rows])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Final, NamedTuple
 
 from dralloc.problem import (
@@ -24,7 +25,7 @@ from dralloc.problem import (
 )
 from dralloc.problem.indices import grouped
 from dralloc.problem.ledger import Ledger
-from dralloc.problem.requests import Alternative
+from dralloc.problem.requests import Alternative, Request
 from dralloc.problem.solution import Grant
 from dralloc.solve.first_fit.candidates import Place
 from dralloc.solve.first_fit.plain import Found
@@ -223,14 +224,14 @@ class OfferBook:
         self, claims: Sequence[Claim], node: NodeIndex
     ) -> WishOffers:
         """Return what a node has for some claims, of which at most one has a constraint, one `matchAttribute`."""
-        requests = [
-            [
+        requests: list[list[RequestOffer]] = []
+        for alternatives in _requests(claims):
+            request_offers = [
                 self._request_offer(claims, node, place, alternative)
                 for place, alternative in alternatives
             ]
-            for alternatives in _requests(claims)
-        ]
-        offers = [offer for alternatives in requests for offer in alternatives]
+            requests.append(request_offers)
+        offers = list(chain.from_iterable(requests))
         return WishOffers(
             tuple([self._before(claim, node) for claim in claims]),
             requests,
@@ -406,12 +407,12 @@ def _is_about_one(
 
     So it does if its attribute is an empty list (upstream behaviour); beside another device it would agree with none.
     """
-    covered = [
-        request
-        for request in claim.requests
-        if any(
+
+    def is_covered(request: Request) -> bool:
+        return any(
             constraint.covers(candidate.name)
             for candidate in request.alternatives
         )
-    ]
+
+    covered = list(filter(is_covered, claim.requests))
     return len(covered) == 1 and alternative.count == 1

@@ -53,28 +53,27 @@ class NodeRooms:
         device_of: list[DeviceIndex | None],
     ) -> None:
         self._problem = problem
-        left = [_left(problem, base, number) for number in device_of]
-        names = sorted({name for amounts in left for name in amounts})
-        layout = Cell()
-        rows = {
-            name: layout.row(
-                name, max(amounts.get(name, 0) for amounts in left)
-            )
-            for name in names
+        free_on_nodes = [
+            _free_amounts(problem, base, number) for number in device_of
+        ]
+        names = sorted({name for free in free_on_nodes for name in free})
+        amounts_by_name = {
+            name: _amounts_of(name, free_on_nodes) for name in names
         }
-        self._rows: Mapping[str, PackedRow] = rows
+        layout = Cell()
+        self._rows: Mapping[str, PackedRow] = {
+            name: layout.row(name, max(amounts))
+            for name, amounts in amounts_by_name.items()
+        }
         # Nobody has any of it: so whoever fits nowhere asks for it.
         self._impossible = 1 << layout.row(None, 0).shift
         self._usual = {
-            name: max(1.0, mean([amounts.get(name, 0) for amounts in left]))
-            for name in names
+            name: max(1.0, mean(amounts))
+            for name, amounts in amounts_by_name.items()
         }
         self.guards = layout.guards
-        self.room = [
-            sum(amount << rows[name].shift for name, amount in amounts.items())
-            for amounts in left
-        ]
-        self.spaciousness = [self._size(amounts.items()) for amounts in left]
+        self.room = [self._packed(free) for free in free_on_nodes]
+        self.spaciousness = [self._size(free.items()) for free in free_on_nodes]
         self.bulk = [0.0] * len(problem.demands)
         kinds: dict[Hashable, list[int]] = {}
         self._asked_of: list[list[int]] = []
@@ -135,11 +134,23 @@ class NodeRooms:
             return self._impossible, 0.0
         return need, self._size(charge.capacity)
 
+    def _packed(self, amounts: Mapping[str, int]) -> int:
+        return sum(
+            amount << self._rows[name].shift for name, amount in amounts.items()
+        )
+
     def _size(self, amounts: Iterable[tuple[str, int]]) -> float:
         return sum(amount / self._usual[name] for name, amount in amounts)
 
 
-def _left(
+def _amounts_of(
+    name: str, free_on_nodes: Iterable[Mapping[str, int]]
+) -> list[int]:
+    """Return how much of a resource is left on each node."""
+    return [free.get(name, 0) for free in free_on_nodes]
+
+
+def _free_amounts(
     problem: Problem, base: Ledger, node_device: DeviceIndex | None
 ) -> dict[str, int]:
     """Return what is left of each resource of a node."""

@@ -997,7 +997,7 @@ class Devices(QuickRun):
     @contextmanager
     def supposing(self, released: Iterable[ClaimKey]) -> Iterator[None]:
         """What some claims hold is free as long as this lasts."""
-        claims = [key for key in released if key not in self._supposed]
+        claims = self._not_supposed(released)
         if not claims:
             yield
             return
@@ -1011,6 +1011,10 @@ class Devices(QuickRun):
                 self._enter(holding)
             self._suppositions -= 1
             self._supposed.difference_update(claims)
+
+    def _not_supposed(self, released: Iterable[ClaimKey]) -> list[ClaimKey]:
+        """Return the claims of which nobody supposes yet that they are released."""
+        return [key for key in released if key not in self._supposed]
 
     def give_up(self, claims: Iterable[ClaimKey]) -> None:
         """What claims from before hold is free from now on: whoever used them is evicted."""
@@ -1051,18 +1055,14 @@ class Devices(QuickRun):
             yield
             return
         leaving = {
-            nomination.pod.key: [
-                key for key in nomination.released if key not in self._supposed
-            ]
+            nomination.pod.key: self._not_supposed(nomination.released)
             for nomination in nominations
         }
-        changing = [
-            *self._holdings(chain.from_iterable(leaving.values())),
-            *chain.from_iterable(
-                nomination.promised for nomination in nominations
-            ),
-        ]
-        before = self._ledger.note(changing)
+        withdrawn = self._holdings(chain.from_iterable(leaving.values()))
+        promised = chain.from_iterable(
+            nomination.promised for nomination in nominations
+        )
+        before = self._ledger.note([*withdrawn, *promised])
         for nomination in nominations:
             self._revoke(leaving[nomination.pod.key])
             for holding in nomination.promised:

@@ -164,9 +164,10 @@ def _bystanders(
 def _budgets(incumbent: Incumbent) -> Iterator[Budget]:
     """The budgets with what the answer uses of them used."""
     problem = incumbent.problem
+    resources = {budget.resource for budget in problem.budgets}
     uses = {
         resource: spent(problem, incumbent.placements.values(), resource)
-        for resource in {budget.resource for budget in problem.budgets}
+        for resource in resources
     }
     for budget in problem.budgets:
         yield replace(

@@ -306,11 +306,14 @@ class NeighbourhoodSelection:
         self, block: int, nodes: Set[NodeIndex], samples: Iterable[NodeIndex]
     ) -> bool:
         """Return whether any of a block's demands could stand on any of the nodes, with one node of each type."""
-        return any(
-            any(
+
+        def is_served(demand: DemandIndex) -> bool:
+            return any(
                 self._capabilities.could_serve(node, demand) for node in samples
             )
-            and bool(self.bonds.candidates(demand, nodes))
+
+        return any(
+            is_served(demand) and self.bonds.candidates(demand, nodes)
             for demand in self.bonds.blocks[block]
         )
 

@@ -16,7 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dralloc.problem.indices import grouped, summed
-from dralloc.solve.optimum.relax.demand_kinds import Integers, Shape
+from dralloc.solve.optimum.relax.demand_kinds import (
+    Integers,
+    OptionSet,
+    Shape,
+)
 from dralloc.solve.optimum.relax.market import Market
 from dralloc.solve.optimum.relax.merged import merged_offers
 from dralloc.solve.optimum.relax.offers import PatternClass
@@ -43,13 +47,15 @@ class _Lot(NamedTuple):
 
 
 class KnownLimit(NamedTuple):
-    """A limit on what is placed, where each demand counts by its kind.
-
-    With counts and a limit below 0, it is what is placed at least.
-    """
+    """A limit on what is placed, where each demand counts by its kind."""
 
     counts: Sequence[int]
     limit: int
+
+    @classmethod
+    def at_least(cls, counts: Iterable[int], units: int) -> KnownLimit:
+        """Return the limit that says that so much is placed: of what is below 0, no more than that below 0."""
+        return cls([-count for count in counts], -units)
 
 
 class ShadowPrices(NamedTuple):
@@ -370,20 +376,23 @@ class _Pick(NamedTuple):
 
 def _picks(shape: Shape) -> list[_Pick]:
     """Return each way to pick an option of every choice, up to so many."""
-    parts = [
-        [
-            _Pick(
-                {item: number / choice.sharers for item, number in option},
-                rank / choice.sharers,
-            )
-            for option, rank in zip(choice.options, choice.ranks, strict=True)
-        ]
-        for choice in shape
-    ]
+    options_of_choices = map(_options, shape)
+    combinations = islice(product(*options_of_choices), _MOST_PICKS)
+    return list(map(_together, combinations))
+
+
+def _options(choice: OptionSet) -> list[_Pick]:
+    """Return each option of a choice, alone: a sharer's part of it."""
     return [
         _Pick(
-            summed(chain.from_iterable(part.needs.items() for part in picked)),
-            sum(part.rank for part in picked),
+            {item: number / choice.sharers for item, number in option},
+            rank / choice.sharers,
         )
-        for picked in islice(product(*parts), _MOST_PICKS)
+        for option, rank in zip(choice.options, choice.ranks, strict=True)
     ]
+
+
+def _together(options: Sequence[_Pick]) -> _Pick:
+    """Return some options as one."""
+    needs = chain.from_iterable(option.needs.items() for option in options)
+    return _Pick(summed(needs), sum(option.rank for option in options))

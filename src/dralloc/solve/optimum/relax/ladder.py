@@ -471,7 +471,7 @@ class RelaxationLadder:
         counts = self._counts(len(self.levels) - 1)
         factors = [_NEXT_TO_NOTHING] * len(self.levels)
         least = [
-            KnownLimit([-count for count in kind_counts], -units)
+            KnownLimit.at_least(kind_counts, units)
             for kind_counts, units in zip(counts, placed, strict=True)
         ]
         shadow_prices = self._guide.solve(
@@ -512,7 +512,7 @@ class RelaxationLadder:
             for kind_counts, level in zip(counts, ranges, strict=False)
         ]
         least = [
-            KnownLimit([-count for count in kind_counts], -level.least)
+            KnownLimit.at_least(kind_counts, level.least)
             for kind_counts, level in zip(counts, ranges, strict=False)
         ]
         shadow_prices = self._guide.solve(

@@ -112,23 +112,32 @@ def _shared_devices(offers: NodeOffers) -> Iterator[_SharedDevice]:
             if row in device_of:
                 draws = draws_of[device_of[row]].setdefault(index, {})
                 draws[row] = amount
-    for number, ways in draws_of.items():
-        # In an order that does not depend on who came first.
-        rows = sorted(
-            offers.shared_devices[number],
-            key=lambda row: (
-                offers.rows[row].limit,
-                sorted([draws.get(row, 0) for draws in ways.values()]),
-            ),
-        )
+    for number, draws_by_way in draws_of.items():
+        rows = offers.shared_devices[number]
         node = offers.rows[rows[0]].node
         if node is not None:
-            shares = {
-                index: tuple([draws.get(row, 0) for row in rows])
-                for index, draws in ways.items()
-            }
-            limits = tuple([offers.rows[row].limit for row in rows])
-            yield _SharedDevice(node, rows, limits, shares)
+            yield _shared_device(node, rows, draws_by_way, offers)
+
+
+def _shared_device(
+    node: NodeIndex,
+    rows: Iterable[int],
+    draws_by_way: Mapping[WayIndex, Mapping[int, int]],
+    offers: NodeOffers,
+) -> _SharedDevice:
+    """Return a device by what each way to use it draws on its rows."""
+
+    def key(row: int) -> tuple[int, list[int]]:
+        amounts = [draws.get(row, 0) for draws in draws_by_way.values()]
+        return offers.rows[row].limit, sorted(amounts)
+
+    # In an order that does not depend on who came first.
+    ordered_rows = sorted(rows, key=key)
+    shares: dict[WayIndex, Share] = {}
+    for index, draws in draws_by_way.items():
+        shares[index] = tuple([draws.get(row, 0) for row in ordered_rows])
+    limits = tuple([offers.rows[row].limit for row in ordered_rows])
+    return _SharedDevice(node, ordered_rows, limits, shares)
 
 
 def _listed(
