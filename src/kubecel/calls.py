@@ -170,15 +170,15 @@ def _equals_text(operand: Run, text: str, negated: bool) -> Run:
     return run
 
 
-def _equals_int(operand: Run, number: int) -> Run:
+def _equals_int(operand: Run, constant: int) -> Run:
     """Compare with a constant int, most often of an int."""
 
     def run(frame: Frame) -> bool:
         value = operand(frame)
         if type(value) is int:
             frame[COST] += 1
-            return bool(value == number)
-        return _equal(frame, value, number)
+            return bool(value == constant)
+        return _equal(frame, value, constant)
 
     return run
 

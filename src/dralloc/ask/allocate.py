@@ -667,8 +667,8 @@ def _continued(plan: Plan, compiled: CompiledCluster) -> _Continued | None:
         plan,
         solution,
         [
-            number
-            for number, node in numbered(problem.nodes)
+            index
+            for index, node in numbered(problem.nodes)
             if node.name in changed
         ],
         1 - same / max(len(asked), len(asked_before), 1),

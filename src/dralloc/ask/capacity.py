@@ -140,8 +140,8 @@ class DeviceRow:
         """The reasons in words, each with how many it holds back if there are several."""
         held = self.held_back
         return ", ".join(
-            f"{number} {state}" if len(held) > 1 else str(state)
-            for state, number in held.items()
+            f"{count} {state}" if len(held) > 1 else str(state)
+            for state, count in held.items()
         )
 
 
@@ -258,15 +258,15 @@ class CapacityReport(Documented):
         states: Tally[DeviceState] = Tally()
         for row in self.products:
             states.update(row.states)
-        numbers = [
+        counts = [
             f"{states[DeviceState.IN_USE]} in use",
             f"{states[DeviceState.FREE]} free",
         ]
         if states[DeviceState.BLOCKED]:
-            numbers.append(f"{states[DeviceState.BLOCKED]} blocked")
+            counts.append(f"{states[DeviceState.BLOCKED]} blocked")
         held_back = sum(states[state] for state in _HOLDING_BACK)
         if held_back:
-            numbers.append(f"{held_back} held back")
+            counts.append(f"{held_back} held back")
         partitions = sum(row.total for row in self.products if row.partitions)
         overlap = (
             f" ({partitions} of them partitions, which overlap)"
@@ -275,7 +275,7 @@ class CapacityReport(Documented):
         )
         devices = counted(states.total(), "device")
         nodes = counted(self.node_count, "node")
-        return f"{devices}{overlap} on {nodes}: {', '.join(numbers)}"
+        return f"{devices}{overlap} on {nodes}: {', '.join(counts)}"
 
     def names(self) -> Iterable[str]:
         """The nodes with devices."""
@@ -301,7 +301,7 @@ class CapacityReport(Documented):
             for row in self.by_pool
         ]
         amounts = [_cells(row) for row in self.amounts if row.total]
-        numbers = tuple(title for title, _ in self._columns)
+        titles = tuple(title for title, _ in self._columns)
         columns = (
             "what",
             "driver",
@@ -315,14 +315,14 @@ class CapacityReport(Documented):
             Line(self.headline, "bold"),
             Table(
                 "Devices",
-                ("driver", "product", *numbers, ">most free on a node"),
+                ("driver", "product", *titles, ">most free on a node"),
                 by_product,
             ),
             Table("Counters and capacities", columns, amounts),
-            Table("Nodes", ("node", "driver", "product", *numbers), by_node),
+            Table("Nodes", ("node", "driver", "product", *titles), by_node),
             Table(
                 "Pools",
-                ("pool", "driver", "product", *numbers),
+                ("pool", "driver", "product", *titles),
                 by_pool,
                 wide=True,
             ),
@@ -350,7 +350,7 @@ class CapacityReport(Documented):
 
 
 def _cells(row: AmountRow) -> tuple[str, ...]:
-    numbers = (
+    usage = (
         amount(row.total),
         amount(row.in_use),
         percent(row.in_use / row.total),
@@ -358,7 +358,7 @@ def _cells(row: AmountRow) -> tuple[str, ...]:
     return (
         f"{row.kind} {row.name}",
         row.driver,
-        *numbers,
+        *usage,
         amount(row.free),
         amount(row.largest),
     )
@@ -372,19 +372,19 @@ def _summed(
     free_on: dict[_Place, Tally[str]] = defaultdict(Tally)
     for row in rows:
         node, pool = row.node if per_node else "", row.pool if per_pool else ""
-        place = node, pool, row.driver, row.product, row.partitions
-        states[place].update(row.states)
-        free_on[place][row.node] += row.free
+        key = node, pool, row.driver, row.product, row.partitions
+        states[key].update(row.states)
+        free_on[key][row.node] += row.free
     return tuple(
-        _row(place, tally, max(free_on[place].values()))
-        for place, tally in sorted(states.items())
+        _row(key, tally, max(free_on[key].values()))
+        for key, tally in sorted(states.items())
     )
 
 
 def _row(
-    place: _Place, states: Mapping[DeviceState, int], most_free: int
+    key: _Place, states: Mapping[DeviceState, int], most_free: int
 ) -> DeviceRow:
-    node, pool, driver, product, partitions = place
+    node, pool, driver, product, partitions = key
     return DeviceRow(
         driver, product, node, pool, _in_order(states), most_free, partitions
     )
@@ -467,10 +467,10 @@ class _Places:
     def rows(self) -> Iterator[DeviceRow]:
         """Yield one row for each place, in order."""
         states: dict[_Place, Tally[DeviceState]] = defaultdict(Tally)
-        for place, state in (*self._usable(), *self._unusable()):
-            states[place][state] += 1
-        for place, tally in sorted(states.items()):
-            yield _row(place, tally, tally[DeviceState.FREE])
+        for key, state in (*self._usable(), *self._unusable()):
+            states[key][state] += 1
+        for key, tally in sorted(states.items()):
+            yield _row(key, tally, tally[DeviceState.FREE])
 
     def _usable(self) -> Iterator[tuple[_Place, DeviceState]]:
         """Yield the devices of pools that can be used, of each the newest version."""
@@ -478,19 +478,19 @@ class _Places:
         products = product_names(self._compiled.inventory.sources, self._by)
         for versions in problem.versions.values():
             # While a pool is being updated, the newest version of a device counts.
-            number = versions[-1]
+            device_index = versions[-1]
             device, node = (
-                problem.devices[number],
-                self._node_of.get(number, ""),
+                problem.devices[device_index],
+                self._node_of.get(device_index, ""),
             )
-            place = (
+            key = (
                 node,
                 device.id.pool,
                 device.id.driver,
-                products[number],
+                products[device_index],
                 bool(device.consumes),
             )
-            yield place, self._state(number, device)
+            yield key, self._state(device_index, device)
 
     @cached_property
     def _node_of(self) -> Mapping[int, str]:
@@ -502,15 +502,17 @@ class _Places:
                     nodes[device] = SEVERAL if device in nodes else node.name
         return nodes
 
-    def _state(self, number: DeviceIndex, device: Device) -> DeviceState:
+    def _state(self, device_index: DeviceIndex, device: Device) -> DeviceState:
         # The first that applies: a tainted device that somebody has is in use.
         if self._ledger.is_in_use(device):
             return DeviceState.IN_USE
         table = self._compiled.table
-        taints = table.taints(number) if table.features.DeviceTaints else ()
+        taints = (
+            table.taints(device_index) if table.features.DeviceTaints else ()
+        )
         if any(taint.effect in _KEEPING_AWAY for taint in taints):
             return DeviceState.TAINTED
-        if self._node_of.get(number) in self._cordoned:
+        if self._node_of.get(device_index) in self._cordoned:
             return DeviceState.CORDONED
         return (
             DeviceState.FREE
@@ -543,7 +545,7 @@ class _Places:
                 identity = DeviceID(*pool, device.name)
                 # What has a slot is among the devices that can be used.
                 if identity not in slots:
-                    place = (
+                    key = (
                         spec.node_name or device.node_name or SEVERAL,
                         identity.pool,
                         identity.driver,
@@ -551,7 +553,7 @@ class _Places:
                         bool(device.consumes_counters),
                     )
                     in_use = identity in held
-                    yield place, DeviceState.IN_USE if in_use else states[pool]
+                    yield key, DeviceState.IN_USE if in_use else states[pool]
 
 
 _Amounts = dict[tuple[str, str], list[tuple[int, int]]]
@@ -575,8 +577,8 @@ def _amounts(compiled: CompiledCluster) -> Iterator[AmountRow]:
                 key = device.id.driver, entry.name
                 capacities[key].append((entry.total, free))
     for kind, amounts in ("counter", counters), ("capacity", capacities):
-        for (driver, name), places in sorted(amounts.items()):
-            totals, frees = zip(*places, strict=True)
+        for (driver, name), pairs in sorted(amounts.items()):
+            totals, frees = zip(*pairs, strict=True)
             in_use = sum(totals) - sum(frees)
             yield AmountRow(
                 kind, driver, name, sum(totals), in_use, max(0, *frees)

@@ -425,8 +425,8 @@ class Asking(Reader):
         """The objects of the live cluster."""
         from dralloc.live.snapshot import ReadLimits, connect, take_snapshot
 
-        def count(kind: str, number: int) -> None:
-            self.update(f"reading {kind}: {number:,}")
+        def count(kind: str, object_count: int) -> None:
+            self.update(f"reading {kind}: {object_count:,}")
 
         with (
             self.busy("connecting"),

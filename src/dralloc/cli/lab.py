@@ -599,13 +599,13 @@ def _named(paths: list[Path]) -> Iterator[tuple[str, Json]]:
                 if path.is_dir()
                 else file.name
             )
-            for number, case in enumerate(read_lines(file), 1):
-                place = (
+            for case_number, case in enumerate(read_lines(file), 1):
+                location = (
                     name
                     if _kind(case) is CaseKind.SCHEDULER
-                    else f"{name.removesuffix(file.suffix)}:{number}"
+                    else f"{name.removesuffix(file.suffix)}:{case_number}"
                 )
-                yield str(case.get("id") or case.get("name") or place), case
+                yield str(case.get("id") or case.get("name") or location), case
 
 
 def _kind(case: Json) -> CaseKind:

@@ -253,7 +253,7 @@ def redact_command(paths: Paths, session: Reader, to: Target = STDOUT) -> None:
             read_objects.append(api_object)
     if skipped:
         kinds = ", ".join(
-            f"{kind} ({number})" for kind, number in sorted(skipped.items())
+            f"{kind} ({count})" for kind, count in sorted(skipped.items())
         )
         session.warn(
             [
@@ -602,8 +602,8 @@ def batch_command(  # noqa: PLR0913 - one parameter per option
             watch=live.watch,
             timeout=live.timeout,
         )
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: queue.stop())
+        for signal_number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(signal_number, lambda *_: queue.stop())
         _log(
             session,
             "INFO",

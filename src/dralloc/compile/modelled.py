@@ -165,8 +165,8 @@ def _depths(text: str) -> Iterator[int]:
 
 def _closing(text: str, start: int) -> int:
     return next(
-        place
-        for place, depth in enumerate(_depths(text[start:]), start)
+        position
+        for position, depth in enumerate(_depths(text[start:]), start)
         if not depth
     )
 
@@ -583,8 +583,8 @@ def row_of(kind: str, path: str) -> FieldRow | None:
     exact_row = _BY_FIELD.get((kind, path))
     steps = path.split(".")
     above = (
-        _BY_FIELD.get((kind, ".".join(steps[:number])))
-        for number in range(len(steps) - 1, 0, -1)
+        _BY_FIELD.get((kind, ".".join(steps[:depth])))
+        for depth in range(len(steps) - 1, 0, -1)
     )
     return exact_row or next(
         (row for row in above if row is not None and row.covers_below), None
@@ -715,8 +715,8 @@ def _values(
 ) -> Iterator[tuple[str, Any]]:
     """Yield the values of a field, with their places, for each item of the lists on the way."""
     if isinstance(value, tuple):
-        for number, item in enumerate(value):
-            yield from _values(item, steps, f"{path}[{number}]")
+        for index, item in enumerate(value):
+            yield from _values(item, steps, f"{path}[{index}]")
     elif not steps:
         yield path, value
     elif value is not None:

@@ -428,13 +428,13 @@ class PodKind:
         host_ports = []
         for container in (*sidecars, *self.spec.containers):
             for port in container.ports:
-                number = port.host_port
-                if not number and self.spec.host_network:
-                    number = port.container_port
-                if number > 0:
+                port_number = port.host_port
+                if not port_number and self.spec.host_network:
+                    port_number = port.container_port
+                if port_number > 0:
                     address = port.host_ip or _ANYWHERE
                     protocol = port.protocol or "TCP"
-                    host_ports.append(HostPort(address, protocol, number))
+                    host_ports.append(HostPort(address, protocol, port_number))
         return tuple(host_ports)
 
     @cached_property

@@ -136,7 +136,7 @@ class _Writer:
 
     def _results(self) -> Iterator[DeviceRequestAllocationResult]:
         problem = self.compiled.problem
-        for number, grant in enumerate(self.grants):
+        for grant_index, grant in enumerate(self.grants):
             alternative = self._alternative(grant)
             device = problem.devices[grant.device]
             source = self.compiled.inventory.sources[grant.device]
@@ -155,7 +155,7 @@ class _Writer:
                 tolerations=self.compiled.table.criteria[
                     alternative.index
                 ].tolerations,
-                share_id=self._share_id(number, grant)
+                share_id=self._share_id(grant_index, grant)
                 if device.shareable
                 else None,
                 consumed_capacity=dict(charge.recorded) if charge else {},
@@ -169,13 +169,13 @@ class _Writer:
                 or (),
             )
 
-    def _share_id(self, number: int, grant: Grant) -> str:
+    def _share_id(self, grant_index: int, grant: Grant) -> str:
         """A share's ID: random in a cluster, here the same whenever the same claim gets the same share."""
         device = self.compiled.problem.devices[grant.device].id
         return str(
             uuid5(
                 NAMESPACE_URL,
-                f"dralloc:{self.claim.key}:{self.claim.uid}:{number}:{device}",
+                f"dralloc:{self.claim.key}:{self.claim.uid}:{grant_index}:{device}",
             )
         )
 

@@ -118,7 +118,8 @@ def scaled(
     drawn = _drawn(demands, part, Random(f"{seed}")) if part else ()
     rounds = [*[range(len(demands))] * full_rounds, drawn]
     waiting = [
-        DrawnDemands.of(compiled, demands, numbers) for numbers in rounds
+        DrawnDemands.of(compiled, demands, demand_indices)
+        for demand_indices in rounds
     ]
     result = _only(cluster, compiled, waiting[0])
     for turn, copied in enumerate(waiting[1:], 1):
@@ -131,8 +132,10 @@ def _drawn(
 ) -> Sequence[int]:
     """Draw as many of the demands as wanted, or fewer by less than a gang, in their order."""
     groups: dict[object, list[int]] = {}
-    for number, demand in enumerate(demands):
-        groups.setdefault(demand.placed_with or number, []).append(number)
+    for demand_index, demand in enumerate(demands):
+        groups.setdefault(demand.placed_with or demand_index, []).append(
+            demand_index
+        )
     order = list(groups.values())
     random.shuffle(order)
     chosen: list[int] = []
@@ -153,12 +156,12 @@ class DrawnDemands(NamedTuple):
         cls,
         compiled: CompiledCluster,
         demands: Sequence[Demand],
-        numbers: Iterable[int],
+        demand_indices: Iterable[int],
     ) -> DrawnDemands:
         pods: set[ClaimKey] = set()
         claims: set[ClaimKey] = set()
-        for number in numbers:
-            demand = demands[number]
+        for demand_index in demand_indices:
+            demand = demands[demand_index]
             (claims if compiled.is_claim(demand) else pods).add(demand.key)
         return cls(frozenset(pods), frozenset(claims))
 
@@ -806,10 +809,16 @@ def _finish(  # noqa: PLR0913 - what to do, how, and who is told
         for (seed, share), todo in undone.items()
     ]
     done = len(keys) - sum(len(trial.modes) for trial in trials)
-    for number, rows in run_all(trials, Backend(choices.backend), choices.jobs):
+    for trial_index, rows in run_all(
+        trials, Backend(choices.backend), choices.jobs
+    ):
         for row in rows:
             journal.add(
-                keys[trials[number].seed, trials[number].demand, row["mode"]],
+                keys[
+                    trials[trial_index].seed,
+                    trials[trial_index].demand,
+                    row["mode"],
+                ],
                 row,
             )
         done += len(rows)

@@ -80,7 +80,7 @@ def _read(file: File, parse: Callable[[dict[str, str]], T]) -> list[T]:
     parsed: list[T] = []
     try:
         with path.open(newline="", encoding="utf-8") as stream:
-            for number, row in enumerate(csv.DictReader(stream), 2):
+            for line, row in enumerate(csv.DictReader(stream), 2):
                 try:
                     parsed.append(parse(row))
                 except KeyError as error:
@@ -89,7 +89,7 @@ def _read(file: File, parse: Callable[[dict[str, str]], T]) -> list[T]:
                     ) from None
                 except (ValueError, TypeError, AttributeError) as error:
                     raise DrallocError(
-                        f"{path}: line {number}: {error}"
+                        f"{path}: line {line}: {error}"
                     ) from None
     except OSError as error:
         raise DrallocError(
@@ -330,12 +330,12 @@ def openb(nodes: File, pods: File) -> ClusterTrace:
         )
         devices = [
             _device(
-                f"gpu-{number}",
+                f"gpu-{gpu}",
                 {"type": "gpu", "model": model},
                 capacity=_amounts({_MILLI: str(_GPU_SHARE)}),
                 allowMultipleAllocations=True,
             )
-            for number in range(int(row["gpu"]))
+            for gpu in range(int(row["gpu"]))
         ]
         if devices:
             models[model] = None
@@ -485,20 +485,20 @@ def gpu_v2025(  # noqa: PLR0913 - the trace does not say what nodes are like
         if kind.density >= 0
     }
     objects: list[Json] = []
-    for number in range(nodes):
-        name = f"node-{number:05}"
+    for node in range(nodes):
+        name = f"node-{node:05}"
         objects.append(_node(name, cpu=str(cpu), memory=memory, **densities))
         devices = [
-            _device(f"gpu-{place}", {"type": "gpu"}) for place in range(gpus)
+            _device(f"gpu-{gpu}", {"type": "gpu"}) for gpu in range(gpus)
         ]
         devices += [
             _device(
-                f"rdma-{place}",
+                f"rdma-{adapter}",
                 {"type": "rdma"},
                 capacity=_amounts({_RDMA: str(_PERCENT)}),
                 allowMultipleAllocations=True,
             )
-            for place in range(adapters)
+            for adapter in range(adapters)
         ]
         objects.append(_slice(name, devices=devices))
     for kind, name in kinds.items():
@@ -567,10 +567,10 @@ def philly(trace: File, machines: Mapping[int, int]) -> ClusterTrace:
     first = min((time for time, *_ in jobs), default=0.0)
     arrivals: list[Arrival] = []
     counts: dict[int, None] = {}
-    for number, (time, duration, gpus, cluster) in enumerate(jobs):
+    for job, (time, duration, gpus, cluster) in enumerate(jobs):
         whole, rest = divmod(gpus, largest)
         parts = [largest] * whole + ([rest] if rest else [])
-        group = f"job-{number}" if len(parts) > 1 else ""
+        group = f"job-{job}" if len(parts) > 1 else ""
         for part in parts:
             counts[part] = None
             begin = time - first
@@ -585,11 +585,10 @@ def philly(trace: File, machines: Mapping[int, int]) -> ClusterTrace:
             )
     objects = [_class("gpu", _has("type", "gpu"))]
     for size, count in machines.items():
-        for number in range(count):
-            name = f"gpus-{size}-node-{number:04}"
+        for node in range(count):
+            name = f"gpus-{size}-node-{node:04}"
             devices = [
-                _device(f"gpu-{place}", {"type": "gpu"})
-                for place in range(size)
+                _device(f"gpu-{gpu}", {"type": "gpu"}) for gpu in range(size)
             ]
             objects += [_node(name), _slice(name, devices=devices)]
     for part in counts:
@@ -687,8 +686,8 @@ def mig_month(  # noqa: PLR0913 - all with usual values
             f"mix: no profile {min(unknown)!r}; there are {', '.join(_PROFILES)}"
         )
     objects: list[Json] = []
-    for number in range(nodes):
-        objects += _mig_node(f"node-{number:04}", gpus)
+    for node in range(nodes):
+        objects += _mig_node(f"node-{node:04}", gpus)
     for profile in _PROFILES:
         objects.append(_class(_mig_class(profile), _has("profile", profile)))
         objects += _template_pod(
@@ -744,7 +743,7 @@ def _mig_node(node: str, gpus: int) -> Iterator[Json]:
 
 def _mig_counters(profile: _MigProfile, start: int) -> dict[str, str]:
     slices = {
-        f"memory-slice-{place}": "1"
-        for place in range(start, start + profile.slices)
+        f"memory-slice-{memory_slice}": "1"
+        for memory_slice in range(start, start + profile.slices)
     }
     return {"multiprocessors": str(profile.multiprocessors), **slices}

@@ -264,8 +264,8 @@ def _classes_named_by(requester: ApiObject) -> Iterator[tuple[str, str]]:
         spec, path = requester.spec.spec, "spec.spec"
     else:
         return
-    for number, request in enumerate(spec.devices.requests):
-        at = f"{path}.devices.requests[{number}]"
+    for request_index, request in enumerate(spec.devices.requests):
+        at = f"{path}.devices.requests[{request_index}]"
         if request.exactly:
             yield (
                 request.exactly.device_class_name,
@@ -531,14 +531,14 @@ class Claiming:
     def of(self, pod: Pod) -> Iterator[ClaimKey]:
         """Yield the keys of the claims of a pod, in the order of its specification; missing claims are named too."""
         group = self._groups.get(pod.pod_group) if pod.pod_group else None
-        for number, entry in enumerate(pod.spec.resource_claims):
+        for entry_index, entry in enumerate(pod.spec.resource_claims):
             owner = (
                 group
                 if group is not None and entry in group.spec.resource_claims
                 else pod
             )
             key = self._claim_of(
-                pod, owner, entry, f"spec.resourceClaims[{number}]"
+                pod, owner, entry, f"spec.resourceClaims[{entry_index}]"
             )
             if key is not None:
                 if isinstance(owner, PodGroup):
@@ -547,8 +547,8 @@ class Claiming:
 
     def remarks(self) -> Iterator[tuple[ApiObject, str, str]]:
         """Yield missing objects, once for all pods of a namespace that refer to one: the first pod, path and rule."""
-        for (_, rule), places in self._missing.items():
-            (pod, path), further_pods = places[0], len(places) - 1
+        for (_, rule), references in self._missing.items():
+            (pod, path), further_pods = references[0], len(references) - 1
             pods = (
                 f"it and {further_pods} more pods"
                 if further_pods

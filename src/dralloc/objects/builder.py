@@ -110,14 +110,14 @@ class ClusterBuilder:
         """Return the slice that the driver publishes for a node."""
         published = [
             {
-                "name": f"{_label(product)}-{number}",
+                "name": f"{_label(product)}-{index}",
                 "attributes": {
                     "productName": {"string": product},
-                    "index": {"int": number},
+                    "index": {"int": index},
                 },
             }
             for product, number_of in devices.items()
-            for number in range(number_of)
+            for index in range(number_of)
         ]
         pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
         spec = {
@@ -189,8 +189,8 @@ class ClusterBuilder:
         if not any(devices.values()):
             raise DrallocError("pods: a pod has to ask for a device")
         shape = name or "-".join(
-            f"{_label(product)}-x{number}"
-            for product, number in devices.items()
+            f"{_label(product)}-x{device_count}"
+            for product, device_count in devices.items()
         )
         amounts = {"cpu": cpu, "memory": memory}
         requested = {
@@ -212,11 +212,11 @@ class ClusterBuilder:
                     "name": _label(product),
                     "exactly": {
                         "deviceClassName": _label(product),
-                        "count": number,
+                        "count": device_count,
                     },
                 }
-                for product, number in devices.items()
-                if number
+                for product, device_count in devices.items()
+                if device_count
             ]
             claim = {"devices": {"requests": requests}}
             pod = {
@@ -251,7 +251,7 @@ class ClusterBuilder:
         """So many new names that begin in the same way."""
         first = self._numbers.get((kind, start), 0)
         self._numbers[kind, start] = first + count
-        return [f"{start}-{number}" for number in range(first, first + count)]
+        return [f"{start}-{index}" for index in range(first, first + count)]
 
 
 def _label(product: str) -> str:
@@ -260,9 +260,9 @@ def _label(product: str) -> str:
 
 
 def _refuse_negative(count: int, devices: Mapping[str, int]) -> None:
-    for subject, number in {"count": count, **devices}.items():
-        if number < 0:
-            raise DrallocError(f"{subject}: {number} is negative")
+    for subject, amount in {"count": count, **devices}.items():
+        if amount < 0:
+            raise DrallocError(f"{subject}: {amount} is negative")
 
 
 # ----------------------------------------------------------------------------

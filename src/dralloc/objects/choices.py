@@ -381,13 +381,13 @@ class Options:
             raise ModelError(
                 f"time limit: {self.time_limit} is not a positive number of seconds"
             )
-        for name, number, unit in (
+        for name, count, unit in (
             ("workers", self.workers, "threads"),
             ("jobs", self.jobs, "processes"),
         ):
-            if not 1 <= number <= MAX_WORKERS:
+            if not 1 <= count <= MAX_WORKERS:
                 raise ModelError(
-                    f"{name}: {number} is not between 1 and {MAX_WORKERS} {unit}"
+                    f"{name}: {count} is not between 1 and {MAX_WORKERS} {unit}"
                 )
         if self.steps is not None and self.steps < 0:
             raise ModelError(f"steps: {self.steps} is negative")

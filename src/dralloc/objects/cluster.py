@@ -383,8 +383,8 @@ class Cluster(Answer):
             totals[claim.key.namespace] += 1
             allocated[claim.key.namespace] += claim.is_allocated
         counts = [
-            (name, str(number), str(allocated[name]))
-            for name, number in totals.items()
+            (name, str(claim_count), str(allocated[name]))
+            for name, claim_count in totals.items()
         ]
         yield Table("Claims", ("namespace", ">claims", ">allocated"), counts)
         yield from (
@@ -488,6 +488,6 @@ def _without_comparisons(pod: Pod) -> Pod:
 def _skipped_notice(skipped: Mapping[str, int]) -> Iterator[Finding]:
     if skipped:
         kinds = ", ".join(
-            f"{kind} ({number})" for kind, number in sorted(skipped.items())
+            f"{kind} ({count})" for kind, count in sorted(skipped.items())
         )
         yield Finding("", "", "", f"not used: {kinds}")

@@ -86,9 +86,9 @@ class Occurrences:
     def replaced(self, text: str, new: Callable[[str], str]) -> str:
         """Return the text with every name replaced."""
         parts, end = [], 0
-        for place in self.find(text):
-            parts += [text[end : place.start], new(text[place])]
-            end = place.stop
+        for occurrence in self.find(text):
+            parts += [text[end : occurrence.start], new(text[occurrence])]
+            end = occurrence.stop
         return "".join((*parts, text[end:]))
 
 
@@ -228,12 +228,12 @@ class Identifiers:
             interface = ip_interface(text)
         except ValueError:
             return None
-        number = self._number(str(interface.ip))
+        host_number = self._number(str(interface.ip))
         new: IPv4Address | IPv6Address
         if isinstance(interface, IPv4Interface):
-            new = IPv4Address(_NETWORK_V4 + number)
+            new = IPv4Address(_NETWORK_V4 + host_number)
         else:
-            new = IPv6Address(_NETWORK_V6 + number)
+            new = IPv6Address(_NETWORK_V6 + host_number)
         self.replacements.add(str(new))
         return "/".join((str(new), *text.split("/")[1:]))
 
@@ -265,7 +265,7 @@ class NamesFound:
     """The names and texts that were seen in the objects, each in the order of appearance."""
 
     names: dict[Name, dict[str, None]] = field(
-        default_factory=lambda: {place: {} for place in Name}
+        default_factory=lambda: {kind: {} for kind in Name}
     )
     public: dict[str, None] = field(default_factory=dict)
     """Texts that stay as they are."""
@@ -303,23 +303,23 @@ class NamesFound:
             self.texts.add(text)
         return text
 
-    def add(self, place: Name, name: str) -> None:
+    def add(self, kind: Name, name: str) -> None:
         """Note a name."""
-        if name and name not in KEPT.get(place, ()):
-            self.names[place][name] = None
+        if name and name not in KEPT.get(kind, ()):
+            self.names[kind][name] = None
 
     def settled(self, identifiers: Identifiers) -> Names:
         """Decide on all replacements."""
         everywhere = self._ordered(
             set(self.names[Name.NODE]), set(self.names[Name.POOL])
         )
-        for place in Name:
-            if place not in (Name.NODE, Name.POOL, Name.UID, *_OWN):
+        for kind in Name:
+            if kind not in (Name.NODE, Name.POOL, Name.UID, *_OWN):
                 everywhere |= self._numbered(
-                    place,
+                    kind,
                     [
                         name
-                        for name in self.names[place]
+                        for name in self.names[kind]
                         if name not in everywhere
                     ],
                 )
@@ -329,13 +329,13 @@ class NamesFound:
             if uid not in everywhere
         }
         by_place = {
-            place: self._numbered(place, sorted(self.names[place]))
-            for place in _OWN
+            kind: self._numbered(kind, sorted(self.names[kind]))
+            for kind in _OWN
         }
         objects = {
             name: new
-            for place in _OBJECTS
-            for name, new in by_place[place].items()
+            for kind in _OBJECTS
+            for name, new in by_place[kind].items()
         } | everywhere
         text = {
             name: new
@@ -369,12 +369,12 @@ class NamesFound:
                 numbered[name] = f"{latest}-{Name.POOL.value}-{behind:0{width}}"
         return numbered
 
-    def _numbered(self, place: Name, names: Iterable[str]) -> dict[str, str]:
+    def _numbered(self, kind: Name, names: Iterable[str]) -> dict[str, str]:
         listed = tuple(names)
-        word, width = self._word(place), _width(len(listed))
+        word, width = self._word(kind), _width(len(listed))
         return {
-            name: f"{word}-{number:0{width}}"
-            for number, name in enumerate(listed, 1)
+            name: f"{word}-{ordinal:0{width}}"
+            for ordinal, name in enumerate(listed, 1)
         }
 
     @cached_property
@@ -382,13 +382,13 @@ class NamesFound:
         """The texts that stay and that could be taken for a replacement."""
         names = {
             name
-            for place, names in self.names.items()
-            if place not in _WORDS
+            for kind, names in self.names.items()
+            if kind not in _WORDS
             for name in names
         } - self.words
         occurrences = Occurrences(names)
         like_one = re.compile(
-            rf"(?:{'|'.join(place.value for place in Name)})-\d"
+            rf"(?:{'|'.join(kind.value for kind in Name)})-\d"
         )
         return "\n".join(
             occurrences.replaced(text, lambda _: "\n")
@@ -396,9 +396,9 @@ class NamesFound:
             if like_one.search(text)
         )
 
-    def _word(self, place: Name) -> str:
+    def _word(self, kind: Name) -> str:
         """Return the prefix of replacements, chosen so that none is, or is in, a text which stays."""
-        word = str(place.value)
+        word = str(kind.value)
         while re.search(rf"(?<![^\W_]){word}-\d", self._staying):
             word = f"other-{word}"
         return word
@@ -425,11 +425,11 @@ class Names:
     text: Mapping[str, str]
     hidden: frozenset[str]
 
-    def of(self, place: Name, name: str) -> str:
+    def of(self, kind: Name, name: str) -> str:
         """Return the replacement of a name."""
-        if not name or name in KEPT.get(place, ()):
+        if not name or name in KEPT.get(kind, ()):
             return name
-        return self.by_place.get(place, self.everywhere)[name]
+        return self.by_place.get(kind, self.everywhere)[name]
 
 
 def _width(count: int) -> int:
@@ -469,13 +469,13 @@ class Leaks:
     def _left(self, text: str) -> Iterator[str]:
         if text in self._public:
             return
-        for place in self._names.find(text):
+        for occurrence in self._names.find(text):
             new = (
-                text[place] in self._made
-                or text[place] in self._identifiers.replacements
+                text[occurrence] in self._made
+                or text[occurrence] in self._identifiers.replacements
             )
             if not (new or is_quantity(text) or is_time(text)):
-                yield text[place]
+                yield text[occurrence]
 
 
 @cache
@@ -601,8 +601,8 @@ class Redaction:
         """After all objects: what may make the answer another one, and names in texts that stay."""
         names = {
             name
-            for place in _TELLING
-            for name in self.names_found.names[place]
+            for kind in _TELLING
+            for name in self.names_found.names[kind]
             if len(name) >= _TELLING_LENGTH
         }
         telling = Occurrences(

@@ -114,11 +114,13 @@ def _table_lines(table: Table, *, headers: bool) -> Iterator[Text]:
     # A row has its cells, a cell its lines.
     shown = [[[head] for head in heads]] if headers else []
     shown.extend(map(_lines_of_cells, table.rows))
-    widths = [_column_width(shown, place) for place in range(len(heads))]
+    widths = [
+        _column_width(shown, column_index) for column_index in range(len(heads))
+    ]
     if headers and table.title:
         yield Text(one_line(table.title), "bold")
-    for number, row_lines in enumerate(shown):
-        style = "bold" if headers and number == 0 else ""
+    for row_index, row_lines in enumerate(shown):
+        style = "bold" if headers and row_index == 0 else ""
         for cells in zip_longest(*row_lines, fillvalue=""):
             padded = map(_padded, cells, widths, table.columns)
             yield Text(f" {'  '.join(padded)}".rstrip(), style)
@@ -128,9 +130,9 @@ def _lines_of_cells(row: Sequence[str]) -> list[list[str]]:
     return [visible(cell).split("\n") for cell in row]
 
 
-def _column_width(rows: Iterable[Sequence[Sequence[str]]], place: int) -> int:
+def _column_width(rows: Iterable[Sequence[Sequence[str]]], column: int) -> int:
     """Return the width of a column on a terminal, where characters of East Asian scripts take two columns."""
-    return max(cell_len(line) for row in rows for line in row[place])
+    return max(cell_len(line) for row in rows for line in row[column])
 
 
 def _padded(text: str, width: int, column: str) -> str:

@@ -102,18 +102,18 @@ def write_text(text: str, path: Path) -> None:
 def _whole_file(path: Path) -> Iterator[IO[bytes]]:
     """A file that takes the place of `path` at the end, unless something goes wrong; then it says what."""
     try:
-        place = path.resolve()
-        if place.exists() and not place.is_file():  # a pipe or a device
-            with place.open("wb") as file:
+        target = path.resolve()
+        if target.exists() and not target.is_file():  # a pipe or a device
+            with target.open("wb") as file:
                 yield file
             return
-        partial = place.with_name(f".{place.name}.{os.getpid()}.partial")
+        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
         try:
             with partial.open("xb") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            partial.replace(place)
+            partial.replace(target)
         finally:
             partial.unlink(missing_ok=True)
     except OSError as error:

@@ -73,18 +73,19 @@ def common_devices(problem: Problem) -> list[CommonDevices]:
     supply_of = _supply_names(problem)
     devices_of: dict[Hashable, dict[DeviceIndex, None]] = {}
     views_of: dict[Hashable, dict[int, None]] = {}
-    for number, view in enumerate(views):
+    for view_index, view in enumerate(views):
         for device in view.devices:
             supply = supply_of(device)
             devices_of.setdefault(supply, {})[device] = None
-            views_of.setdefault(supply, {})[number] = None
+            views_of.setdefault(supply, {})[view_index] = None
     # Most devices of a pool are seen together: their nodes are gathered once.
     supplies_by_views = grouped(
-        (tuple(numbers), supply) for supply, numbers in views_of.items()
+        (tuple(view_indices), supply)
+        for supply, view_indices in views_of.items()
     )
     supplies_by_nodes: dict[frozenset[NodeIndex], list[Hashable]] = {}
-    for numbers, supplies in supplies_by_views.items():
-        viewers = [views[number].nodes for number in numbers]
+    for view_indices, supplies in supplies_by_views.items():
+        viewers = [views[view_index].nodes for view_index in view_indices]
         nodes = frozenset[NodeIndex]().union(*viewers)
         if len(nodes) > 1:
             supplies_by_nodes.setdefault(nodes, []).extend(supplies)

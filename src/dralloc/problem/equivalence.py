@@ -56,9 +56,9 @@ class Recurrence:
     ) -> frozenset[int] | None:
         if values is None:
             return None
-        numbers = self._numbers
+        number_of = self._numbers
         return frozenset(
-            numbers.setdefault(value, len(numbers))
+            number_of.setdefault(value, len(number_of))
             for value in sorted(values, key=repr)
         )
 
@@ -110,7 +110,8 @@ def _constraint_key(
 
 
 def device_traits(
-    device: Device, number: Callable[[str, int], int] = lambda _, index: index
+    device: Device,
+    number_of: Callable[[str, int], int] = lambda _, index: index,
 ) -> Hashable:
     """Return all that rules read of a device and that no allocation changes, but for nodes and compared attributes.
 
@@ -121,17 +122,17 @@ def device_traits(
 
     Parameters
     ----------
-    number
+    number_of
         What a counter, a group or a counter set is called; by default, as in the problem.
     """
     consumes, shareable = device.consumes, device.shareable
     consumed = [
-        (number("counter", counter), amount) for counter, amount in consumes
+        (number_of("counter", counter), amount) for counter, amount in consumes
     ]
     # A device that consumes no counters is never closed by its group.
-    group = number("group", device.group) if consumes else None
+    group = number_of("group", device.group) if consumes else None
     compatibility = [
-        (number("counter set", counter_set), groups)
+        (number_of("counter set", counter_set), groups)
         for counter_set, groups in device.compatibility
     ]
     # Nothing consumes the capacities of a device that one claim has for itself.
@@ -190,12 +191,13 @@ def _part_key(
         sorted({name for device in views for name in device.attributes})
     )
     slots: dict[SlotIndex, int] = {}
-    numbers: dict[tuple[str, int], int] = {
-        ("counter", counter): place for place, counter in enumerate(counters)
+    number_of: dict[tuple[str, int], int] = {
+        ("counter", counter): position
+        for position, counter in enumerate(counters)
     }
 
     def number(sort: str, index: int) -> int:
-        return numbers.setdefault((sort, index), len(numbers))
+        return number_of.setdefault((sort, index), len(number_of))
 
     offered = tuple(
         [
@@ -221,21 +223,21 @@ def _part_key(
         ]
     )
     drawn = [
-        CounterIndex(index) for sort, index in numbers if sort == "counter"
+        CounterIndex(index) for sort, index in number_of if sort == "counter"
     ]
     free = tuple(
         [
             (
                 problem.counters[counter].free,
-                numbers.get(("group", problem.counters[counter].group), -1),
+                number_of.get(("group", problem.counters[counter].group), -1),
             )
             for counter in drawn
         ]
     )
     excluded = tuple(
         [
-            (place, frozenset.intersection(*problem.groups_in_use[index]))
-            for (sort, index), place in numbers.items()
+            (set_number, frozenset.intersection(*problem.groups_in_use[index]))
+            for (sort, index), set_number in number_of.items()
             if sort == "counter set" and index in problem.groups_in_use
         ]
     )
@@ -362,8 +364,8 @@ class _Survey:
     ) -> bool:
         """Whether no node before reaches the same devices, counters or sets, and no device has several versions."""
         resources: set[Hashable] = set()
-        for number, answers in devices:
-            device = self.problem.devices[number]
+        for device_index, answers in devices:
+            device = self.problem.devices[device_index]
             if (
                 device.nodes is not None
                 or device.slot in self.problem.several_versions
@@ -398,21 +400,21 @@ class _Survey:
             consumes = self.problem.devices[device].consumes
             counters.update(dict.fromkeys(counter for counter, _ in consumes))
             counters.update(dict.fromkeys(answers.counters))
-        numbers = [device for device, _ in usable]
+        usable_devices = [device for device, _ in usable]
         place_of = places(counters)
         return closed, _part_key(
             self.problem,
             [node],
-            numbers,
+            usable_devices,
             counters,
             lambda device: self.profile(device, place_of),
         )
 
-    def _is_usable(self, number: DeviceIndex, answers: _Answers) -> bool:
+    def _is_usable(self, device_index: DeviceIndex, answers: _Answers) -> bool:
         # ``All`` is an error where a device is in use, and admin access asks for devices in use, too.
         if self.considers_all or answers.failing:
             return True
-        device = self.problem.devices[number]
+        device = self.problem.devices[device_index]
         return self.ledger.is_free(device) and self.ledger.has_counters(
             device, _NOTHING
         )

@@ -211,7 +211,7 @@ class DomainLedger:
         self._newcomers: Counter[InterPodRule] = Counter()
         # By rule that asks for one domain, how many carry it in none: they run.
         self._astray: Counter[InterPodRule] = Counter()
-        # By rule and place of the term in it, how many there are in each domain.
+        # By rule and index of the term in it, how many there are in each domain.
         self._carrying: dict[tuple[InterPodRule, int], Counter[str]] = (
             defaultdict(Counter)
         )
@@ -233,14 +233,16 @@ class DomainLedger:
                 and node not in role.rule.domains
             ):
                 self._astray[role.rule] += sign
-            for place, domains in enumerate(_domains(role.rule)):
+            for term_index, domains in enumerate(_domains(role.rule)):
                 if node in domains:
                     for applies, tallies in (
                         (role.carries, self._carrying),
                         (role.counts, self._counting),
                     ):
                         if applies:
-                            tallies[role.rule, place][domains[node]] += sign
+                            tallies[role.rule, term_index][domains[node]] += (
+                                sign
+                            )
 
     def number(self, rule: InterPodRule, node: str) -> int:
         """Return how many pods count for a spread rule in a node's domain, running ones included; 0 without rule."""
@@ -290,11 +292,11 @@ class DomainLedger:
         if not all(node in domains for domains in rule.domains):
             return False
         terms = zip(rule.domains, rule.counted, strict=True)
-        for place, (domains, before) in enumerate(terms):
+        for term_index, (domains, before) in enumerate(terms):
             domain = domains[node]
             if (
                 domain not in before
-                and self._counting[rule, place][domain] <= 0
+                and self._counting[rule, term_index][domain] <= 0
             ):
                 break
         else:
@@ -303,7 +305,8 @@ class DomainLedger:
         if not role.counts or any(rule.counted):
             return False
         tallies = (
-            self._counting[rule, place] for place in range(len(rule.domains))
+            self._counting[rule, term_index]
+            for term_index in range(len(rule.domains))
         )
         # Unary plus drops what was entered and revoked.
         return not any(+tally for tally in tallies)

@@ -141,8 +141,8 @@ class Ledger:
                 self._overdrawn[counter.group] += 1
         # What has to have a group in common, by counter set.
         self._grouped = {
-            number: list(groups)
-            for number, groups in problem.groups_in_use.items()
+            counter_set: list(groups)
+            for counter_set, groups in problem.groups_in_use.items()
         }
 
     def copy(self) -> Self:
@@ -158,7 +158,8 @@ class Ledger:
         }
         ledger._overdrawn = self._overdrawn.copy()
         ledger._grouped = {
-            number: list(members) for number, members in self._grouped.items()
+            counter_set: list(members)
+            for counter_set, members in self._grouped.items()
         }
         return ledger
 
@@ -176,7 +177,9 @@ class Ledger:
         for holding in holdings:
             counters.update(counter for counter, _ in holding.charge.counters)
         sets = {
-            number for device in devices for number, _ in device.compatibility
+            counter_set
+            for device in devices
+            for counter_set, _ in device.compatibility
         }
         return LedgerNote(
             held={slot: slot in self.held for slot in slots},
@@ -186,16 +189,17 @@ class Ledger:
             },
             free={counter: self.free[counter] for counter in counters},
             grouped={
-                number: list(self._grouped.get(number, ())) for number in sets
+                counter_set: list(self._grouped.get(counter_set, ()))
+                for counter_set in sets
             },
         )
 
     def tighten(self, before: LedgerNote) -> None:
         """Count as in use what is so now or was so before, and of amounts the larger ones."""
         self.held.update(slot for slot, held in before.held.items() if held)
-        for slot, number in before.shares.items():
-            if number > self.shares.get(slot, 0):
-                self.shares[slot] = number
+        for slot, share_count in before.shares.items():
+            if share_count > self.shares.get(slot, 0):
+                self.shares[slot] = share_count
         for slot, amounts in before.consumed.items():
             consumed = self.consumed.setdefault(slot, {})
             for name, amount in amounts.items():
@@ -213,9 +217,9 @@ class Ledger:
                 self.held.add(slot)
             else:
                 self.held.discard(slot)
-        for slot, number in before.shares.items():
-            if number:
-                self.shares[slot] = number
+        for slot, share_count in before.shares.items():
+            if share_count:
+                self.shares[slot] = share_count
             else:
                 self.shares.pop(slot, None)
         self.consumed.update(before.consumed)
@@ -331,16 +335,16 @@ class Ledger:
             if amount > available:
                 yield Shortage(Scarcity.COUNTER, counter, amount, available)
         yield from (
-            Shortage(Scarcity.GROUPS, number)
-            for number in self._excluding(device)
+            Shortage(Scarcity.GROUPS, counter_set)
+            for counter_set in self._excluding(device)
             if opening
         )
 
     def _excluding(self, device: Device) -> Iterator[int]:
         """The counter sets on which what is in use has no group in common with the device."""
-        for number, groups in device.compatibility:
-            if not groups.intersection(*self._grouped.get(number, ())):
-                yield number
+        for counter_set, groups in device.compatibility:
+            if not groups.intersection(*self._grouped.get(counter_set, ())):
+                yield counter_set
 
     def capacity_left(self, device: Device, name: str) -> int:
         """Return the free amount of a capacity of a shareable device."""
@@ -365,8 +369,8 @@ class Ledger:
     def common_groups(self) -> dict[int, frozenset[str]]:
         """Return, by counter set in use, the compatibility groups that everything there has in common."""
         return {
-            number: frozenset.intersection(*members)
-            for number, members in self._grouped.items()
+            counter_set: frozenset.intersection(*members)
+            for counter_set, members in self._grouped.items()
             if members
         }
 
@@ -459,8 +463,8 @@ class Ledger:
                 self._overdrawn[group] += 1 if after < 0 else -1
 
     def _join(self, device: Device, sign: int) -> None:
-        for number, groups in device.compatibility:
-            members = self._grouped.setdefault(number, [])
+        for counter_set, groups in device.compatibility:
+            members = self._grouped.setdefault(counter_set, [])
             if sign > 0:
                 members.append(groups)
             else:
@@ -562,9 +566,9 @@ class ClaimLedger(Ledger):
                 name = str(shortage.subject)
                 return self.holders_of_capacity(device.slot, name)
             case Scarcity.GROUPS:
-                number = int(shortage.subject)
-                wanted_groups = device.groups_on(number)
-                users = self.users_of_set(number)
+                counter_set = int(shortage.subject)
+                wanted_groups = device.groups_on(counter_set)
+                users = self.users_of_set(counter_set)
                 excluding = [
                     claim
                     for claim, groups in users.items()
@@ -605,8 +609,8 @@ class ClaimLedger(Ledger):
         if self._consumers is None:
             by_counter = grouped(self._consumption())
             self._consumers = {
-                number: summed(amounts)
-                for number, amounts in by_counter.items()
+                counter_index: summed(amounts)
+                for counter_index, amounts in by_counter.items()
             }
         return self._consumers.get(counter, {})
 
@@ -618,14 +622,14 @@ class ClaimLedger(Ledger):
                 self.problem.devices[version]
                 for version in self.problem.versions[slot]
             ]
-            for place, holding in enumerate(holdings):
+            for holding_index, holding in enumerate(holdings):
                 fixed = (
                     (
                         amount
                         for version in versions
                         for amount in version.consumes
                     )
-                    if place == 0
+                    if holding_index == 0
                     else ()
                 )
                 for counter, amount in (*holding.charge.counters, *fixed):
@@ -639,7 +643,8 @@ class ClaimLedger(Ledger):
             for counter, _ in counter_consumption(device, charge, opening=True)
         )
         users += (
-            self.users_of_set(number) for number, _ in device.compatibility
+            self.users_of_set(counter_set)
+            for counter_set, _ in device.compatibility
         )
         return frozenset().union(*users)
 
@@ -713,11 +718,11 @@ def users_of(ledger: ClaimLedger, limit: Limit) -> Mapping[ClaimKey, int]:
     """The claims that draw on the counters, or consume the capacities, of a name, with the sums in nanos."""
     problem = ledger.problem
     if limit.scarcity is Scarcity.COUNTER:
-        numbers = problem.counters_by_name[limit.driver, limit.name]
+        counters = problem.counters_by_name[limit.driver, limit.name]
         return summed(
             pair
-            for number in numbers
-            for pair in ledger.holders_of_counter(number).items()
+            for counter in counters
+            for pair in ledger.holders_of_counter(counter).items()
         )
     slots = (
         slot

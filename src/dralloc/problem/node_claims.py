@@ -137,8 +137,8 @@ def with_node_claims(
         profile = tuple(sorted(item for item in amounts.items() if item[1] > 0))
         profile_of[demand] = profiles.setdefault(profile, len(profiles))
     times = {
-        profile: copies * number
-        for profile, number in Tally(profile_of.values()).items()
+        profile: copies * demand_count
+        for profile, demand_count in Tally(profile_of.values()).items()
     }
     scarcity = _Scarcity([dict(profile) for profile in profiles], times)
     limits = []
@@ -167,20 +167,20 @@ def with_node_claims(
         shares[device.slot] = 1 + len(stock.used)
         consumed[device.slot] = {name: stock.taken(name) for name in limit}
     nodes = []
-    for place, node in enumerate(devices_only.nodes):
+    for node_index, node in enumerate(devices_only.nodes):
         pool = PoolAccess(
             PoolID(NODE_DRIVER, node.name),
             PoolState.USABLE,
-            (DeviceIndex(first_device + place),),
+            (DeviceIndex(first_device + node_index),),
         )
         nodes.append(Node(node.name, (*node.pools, pool)))
     return replace(
         devices_only,
         demands=tuple(
-            _asking(demand, requests[profile_of[place]])
-            if place in profile_of
+            _asking(demand, requests[profile_of[demand_index]])
+            if demand_index in profile_of
             else demand
-            for place, demand in enumerate(devices_only.demands)
+            for demand_index, demand in enumerate(devices_only.demands)
         ),
         nodes=tuple(nodes),
         devices=(*devices_only.devices, *devices),
@@ -217,11 +217,11 @@ def _node_devices(
     return tuple(
         _device(
             node.name,
-            SlotIndex(first_slot + place),
-            first_group + place,
-            limits[place],
+            SlotIndex(first_slot + node_index),
+            first_group + node_index,
+            limits[node_index],
         )
-        for place, node in enumerate(devices_only.nodes)
+        for node_index, node in enumerate(devices_only.nodes)
     )
 
 
@@ -273,9 +273,9 @@ class _Scarcity:
     ) -> None:
         self._names = sorted({name for profile in profiles for name in profile})
         self._all_demands: dict[str, int] = defaultdict(int)
-        for profile, number in times.items():
+        for profile, count in times.items():
             for name, amount in profiles[profile].items():
-                self._all_demands[name] += number * amount
+                self._all_demands[name] += count * amount
         self._parts = {
             (name, limiting): _largest_part(profiles, name, limiting)
             for name, limiting in permutations(self._names, 2)
@@ -492,13 +492,13 @@ def with_footprints(problem: Problem, pods: Mapping[int, PodUse]) -> Problem:
     node_counters = _Counters(problem, names)
     demands = list(problem.demands)
     users: dict[int, _User] = {}
-    for number, use in pods.items():
+    for demand, use in pods.items():
         capped = {name: cap for name, cap in use.caps.items() if name in names}
         # Its containers alone ask for more than the pod as a whole may have.
         if any(cap < 0 for cap in capped.values()):
-            demands[number] = replace(demands[number], nodes=())
-        limits = node_counters.of_pod(demands[number], capped)
-        for claim in demands[number].claims:
+            demands[demand] = replace(demands[demand], nodes=())
+        limits = node_counters.of_pod(demands[demand], capped)
+        for claim in demands[demand].claims:
             for alternative in claim.alternatives():
                 users.setdefault(
                     alternative.index,
@@ -536,12 +536,12 @@ def _homes(problem: Problem) -> dict[DeviceIndex, int]:
     if not any(device.footprint for device in problem.devices):
         return {}
     nodes_of: dict[DeviceIndex, list[int]] = defaultdict(list)
-    for number, node in numbered(problem.nodes):
+    for node_index, node in numbered(problem.nodes):
         for device in node.devices():
             if problem.devices[device].footprint and problem.on_node(
-                device, number
+                device, node_index
             ):
-                nodes_of[device].append(number)
+                nodes_of[device].append(node_index)
     # A device that several nodes reach takes nothing of any of them.
     return {
         device: nodes[0]
@@ -569,15 +569,15 @@ class _Counters:
             scarce = [
                 name for name in self.devices[index].capacity if name in moved
             ]
-            numbers = {
+            counters = {
                 name: self._add(
                     node.name, "node", name, *self._taken_off(index, name)
                 )
                 for name in scarce
             }
-            self.of_device[index] = numbers
+            self.of_device[index] = counters
             self.of_nodes.append(
-                {moved[name]: number for name, number in numbers.items()}
+                {moved[name]: counter for name, counter in counters.items()}
             )
             self._group += 1
 

@@ -226,11 +226,11 @@ class Problem(Brief):
 
         def child(demand: Demand) -> ParentGroup | str:
             path = list(demand.parent.upwards()) if demand.parent else []
-            place = path.index(group)
-            return path[place - 1] if place else demand.gang
+            position = path.index(group)
+            return path[position - 1] if position else demand.gang
 
         return grouped(
-            (child(self.demands[number]), number) for number in members
+            (child(self.demands[member]), member) for member in members
         )
 
     @cached_property
@@ -286,14 +286,14 @@ class Problem(Brief):
             dict[int, tuple[tuple[DeviceIndex, ...], list[NodeIndex]]],
         ]
         offers = defaultdict(dict)
-        for number, node in numbered(self.nodes):
+        for node_index, node in numbered(self.nodes):
             for pool in node.pools:
                 # Nodes that see the same have the same object, so its identity tells as much as
                 # its devices, of which there can be thousands.
                 offer = offers[pool.id].setdefault(
                     id(pool.devices), (pool.devices, [])
                 )
-                offer[1].append(number)
+                offer[1].append(node_index)
         accesses = {
             pool: tuple(by_id.values()) for pool, by_id in offers.items()
         }
@@ -344,8 +344,8 @@ class Problem(Brief):
     def footprint_counters(self) -> frozenset[CounterIndex]:
         """The counters of what devices take of nodes (see `dralloc.problem.node_claims`)."""
         return frozenset(
-            number
-            for number, counter in numbered(self.counters)
+            counter_index
+            for counter_index, counter in numbered(self.counters)
             if counter.id.driver == NODE_DRIVER
         )
 
@@ -353,17 +353,17 @@ class Problem(Brief):
     def pod_counters(self) -> tuple[CounterIndex, ...]:
         """Of these, those of what requests of pods as a whole leave for devices: no node has them."""
         return tuple(
-            number
-            for number in sorted(self.footprint_counters)
-            if not self.counters[number].id.pool
+            counter
+            for counter in sorted(self.footprint_counters)
+            if not self.counters[counter].id.pool
         )
 
     @cached_property
     def counters_of(self) -> Mapping[int, Sequence[CounterIndex]]:
         """The counters of each group of slices, by index."""
         return grouped(
-            (counter.group, number)
-            for number, counter in numbered(self.counters)
+            (counter.group, counter_index)
+            for counter_index, counter in numbered(self.counters)
         )
 
     @cached_property
@@ -372,8 +372,8 @@ class Problem(Brief):
     ) -> Mapping[tuple[str, str], Sequence[CounterIndex]]:
         """The counters of each driver and name, by index."""
         return grouped(
-            ((counter.id.driver, counter.id.counter), number)
-            for number, counter in numbered(self.counters)
+            ((counter.id.driver, counter.id.counter), counter_index)
+            for counter_index, counter in numbered(self.counters)
         )
 
     @cached_property
@@ -381,12 +381,13 @@ class Problem(Brief):
         """By counter set, the compatibility groups of everything that is in use there (KEP-5963)."""
         usage = self.usage
         groups_by_set = {
-            number: [groups] for number, groups in usage.compatibility.items()
+            counter_set: [groups]
+            for counter_set, groups in usage.compatibility.items()
         }
         for device in () if self.is_additive else self.devices:
             if device.slot in usage.held or device.slot in usage.shares:
-                for number, groups in device.compatibility:
-                    groups_by_set.setdefault(number, []).append(groups)
+                for counter_set, groups in device.compatibility:
+                    groups_by_set.setdefault(counter_set, []).append(groups)
         return groups_by_set
 
     def usage_of(self, slots: Set[SlotIndex]) -> Usage:
@@ -400,8 +401,8 @@ class Problem(Brief):
                 for slot in usage.consumed.keys() & slots
             },
             {
-                number: frozenset.intersection(*groups)
-                for number, groups in self.groups_in_use.items()
+                counter_set: frozenset.intersection(*groups)
+                for counter_set, groups in self.groups_in_use.items()
             },
         )
 

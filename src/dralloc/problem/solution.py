@@ -122,8 +122,8 @@ def charged_grants(
 
 def holdings_of(problem: Problem, placement: Placement) -> Iterator[Holding]:
     """Yield the holdings of a placement's claims."""
-    for claim, number, charge in charged_grants(problem, (placement,)):
-        device = problem.devices[number]
+    for claim, device_index, charge in charged_grants(problem, (placement,)):
+        device = problem.devices[device_index]
         yield Holding(claim.key, device.slot, device.shareable, charge)
 
 
@@ -171,15 +171,18 @@ def translated(
     Left out is who is not asked about there, or has other claims, or whose node or devices are not there. What else may
     have changed is not looked at.
     """
-    numbers = {
-        _names(demand): number for number, demand in numbered(target.demands)
+    demands = {
+        _names(demand): demand_index
+        for demand_index, demand in numbered(target.demands)
     }
-    nodes = {node.name: number for number, node in numbered(target.nodes)}
+    nodes = {
+        node.name: node_index for node_index, node in numbered(target.nodes)
+    }
     devices_on: dict[NodeIndex, dict[DeviceID, DeviceIndex]] = {}
     for placement in placements:
-        number = numbers.get(_names(problem.demands[placement.demand]))
+        demand_index = demands.get(_names(problem.demands[placement.demand]))
         node = nodes.get(problem.nodes[placement.node].name)
-        if number is None or node is None:
+        if demand_index is None or node is None:
             continue
         if node not in devices_on:
             devices_on[node] = {
@@ -194,7 +197,7 @@ def translated(
                     for claim_grants in placement.grants
                 ]
             )
-            yield Placement(number, node, grants)
+            yield Placement(demand_index, node, grants)
 
 
 def _on_devices(
@@ -349,8 +352,8 @@ class Appraisal:
             values: Mapping[DemandIndex, int],
         ) -> dict[DemandIndex, int]:
             return {
-                DemandIndex(place): values[demand]
-                for place, demand in enumerate(demands)
+                DemandIndex(index): values[demand]
+                for index, demand in enumerate(demands)
                 if demand in values
             }
 
@@ -438,8 +441,8 @@ def amount_used(
     fixed = () if device.shareable else device.consumes
     drawn = [
         amount
-        for number, amount in (*fixed, *charge.counters)
-        if counters[number].id.counter == resource
+        for counter, amount in (*fixed, *charge.counters)
+        if counters[counter].id.counter == resource
     ]
     if drawn:
         return sum(drawn)

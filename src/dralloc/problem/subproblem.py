@@ -232,7 +232,10 @@ def _counters_of(
 
 def places(numbers: Iterable[IndexT]) -> dict[IndexT, IndexT]:
     """Return, by index in the whole, the index in a part that keeps these."""
-    place_of = {number: place for place, number in enumerate(numbers)}
+    place_of = {
+        whole_index: part_index
+        for part_index, whole_index in enumerate(numbers)
+    }
     return cast("dict[IndexT, IndexT]", place_of)
 
 
@@ -290,11 +293,11 @@ def cut_alone(
 
 
 def _counter(
-    counter: Counter, number: CounterIndex, ledger: InUse | None
+    counter: Counter, counter_index: CounterIndex, ledger: InUse | None
 ) -> Counter:
-    if ledger is None or ledger.free[number] == counter.free:
+    if ledger is None or ledger.free[counter_index] == counter.free:
         return counter
-    return replace(counter, free=ledger.free[number])
+    return replace(counter, free=ledger.free[counter_index])
 
 
 def _device(
@@ -507,8 +510,8 @@ class _Copies:
             len(self.counters),
         )
         moved = {
-            number: CounterIndex(counters + number)
-            for number in indices(part.counters)
+            counter_index: CounterIndex(counters + counter_index)
+            for counter_index in indices(part.counters)
         }
         offers = Renumbered(part.eligibility, indices(part.devices), moved)
         for index, device in numbered(part.devices):
@@ -536,15 +539,15 @@ class _Copies:
 
     def _device(self, device: Device, copy: int, counters: int) -> Device:
         return device.renumbered(
-            lambda sort, number: self._number(sort, copy, number),
+            lambda sort, index: self._number(sort, copy, index),
             lambda counter: CounterIndex(counters + counter),
             id=DeviceID(
                 device.id.driver, _again(device.id.pool, copy), device.id.device
             ),
         )
 
-    def _number(self, sort: str, copy: int, number: int) -> int:
-        return self.numbers.setdefault((sort, copy, number), len(self.numbers))
+    def _number(self, sort: str, copy: int, index: int) -> int:
+        return self.numbers.setdefault((sort, copy, index), len(self.numbers))
 
     def selects(
         self, alternative: AlternativeIndex, device: DeviceIndex

@@ -178,7 +178,10 @@ class Device:
         counters = [("counter", counter) for counter, _ in self.consumes]
         return [
             *counters,
-            *[("counter set", number) for number, _ in self.compatibility],
+            *[
+                ("counter set", counter_set)
+                for counter_set, _ in self.compatibility
+            ],
             ("slot", self.slot),
         ]
 
@@ -194,15 +197,15 @@ class Device:
 
     def renumbered(
         self,
-        number: Callable[[str, int], int],
+        number_of: Callable[[str, int], int],
         counters: Callable[[CounterIndex], CounterIndex],
         **changes: Any,
     ) -> Device:
         """The device in a problem with other numbers: of slots, groups and counter sets, and of counters."""
         return replace(
             self,
-            slot=SlotIndex(number("slot", self.slot)),
-            group=number("group", self.group),
+            slot=SlotIndex(number_of("slot", self.slot)),
+            group=number_of("group", self.group),
             consumes=tuple(
                 [
                     (counters(counter), amount)
@@ -211,7 +214,7 @@ class Device:
             ),
             compatibility=tuple(
                 [
-                    (number("counter set", counter_set), groups)
+                    (number_of("counter set", counter_set), groups)
                     for counter_set, groups in self.compatibility
                 ]
             ),

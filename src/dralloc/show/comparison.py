@@ -419,9 +419,9 @@ class Comparison(Documented):
         """The size of each demand in words: what it counts by each objective."""
         sizes: dict[ClaimKey, str] = {}
         worth = self.best.compiled.worth.values
-        for number, demand in enumerate(self.best.demands):
+        for demand_index, demand in enumerate(self.best.demands):
             words = [
-                _counted(name, by_demand[number])
+                _counted(name, by_demand[demand_index])
                 for name, by_demand in worth.items()
                 if name != ObjectiveWord.PODS
             ]

@@ -119,9 +119,9 @@ def measure(
         for claim, served, grant in grants_of(problem, placements)
     }
     ranks, opened = Tally(rank_of.values()), set[int]()
-    # While a pool is being updated, a device has a number for each generation, but one slot.
-    for _, number, charge in charged_grants(problem, placements):
-        device = problem.devices[number]
+    # While a pool is being updated, a device has an index for each generation, but one slot.
+    for _, device_index, charge in charged_grants(problem, placements):
+        device = problem.devices[device_index]
         ledger.enter(device, charge, share=device.shareable)
         opened.add(device.slot)
     return Metrics(
@@ -180,8 +180,8 @@ def _devices(ledger: Ledger, products: Sequence[str]) -> _Amounts:
     problem, before = ledger.problem, Ledger(ledger.problem)
     for versions in problem.versions.values():
         # What is published last counts: that of the newest generation of the pool.
-        number = versions[-1]
-        device = problem.devices[number]
+        device_index = versions[-1]
+        device = problem.devices[device_index]
         if device.consumes or device.id.driver == NODE_DRIVER:
             continue
         capacities = device.capacity.values()
@@ -189,7 +189,7 @@ def _devices(ledger: Ledger, products: Sequence[str]) -> _Amounts:
             capacity.consumable for capacity in capacities
         ):
             continue
-        product = products[number] if products else ""
+        product = products[device_index] if products else ""
         used_before = NANOS * (not before.is_free(device))
         used = NANOS * (not ledger.is_free(device))
         yield device.id.driver, product, (NANOS, used_before, used)

@@ -419,17 +419,17 @@ class Plan(Documented):
         }
         # A member beyond the minimum of its gang may be left out of a gang that is admitted:
         # then the gang is not the reason.
-        admitted = {self.demands[number].gang for number in placed}
+        admitted = {self.demands[demand_index].gang for demand_index in placed}
         unplaced: list[Unplaced] = []
-        for number, demand in enumerate(self.demands):
-            if number in placed:
+        for demand_index, demand in enumerate(self.demands):
+            if demand_index in placed:
                 continue
             claims = tuple(claim.key for claim in demand.claims)
             unplaced.append(
                 Unplaced(
                     key=demand.key,
                     claims=claims,
-                    error=str(self.solution.errors.get(number, "")),
+                    error=str(self.solution.errors.get(demand_index, "")),
                     gang="" if demand.gang in admitted else demand.gang,
                     capped=demand.key.namespace in capped,
                 )

@@ -45,8 +45,8 @@ _NAMED: Final = 3
 def asked(compiled: CompiledCluster) -> str:
     """Return the number of pods and claims to be placed: ``40 pods and 2 claims``."""
     return " and ".join(
-        f"{number} {kind if number > 1 else kind[:-1]}"
-        for kind, number in _counts(compiled).items()
+        f"{count} {kind if count > 1 else kind[:-1]}"
+        for kind, count in _counts(compiled).items()
     )
 
 
@@ -62,8 +62,8 @@ def empty_remark(compiled: CompiledCluster) -> Iterator[Finding]:
             why.include for why in compiled.unasked.values() if why.include
         )
         hints = "".join(
-            f"; --include {inclusion} plans for {number} more"
-            for inclusion, number in waiting.items()
+            f"; --include {inclusion} plans for {count} more"
+            for inclusion, count in waiting.items()
         )
         yield Finding(
             "",
@@ -77,12 +77,12 @@ def _counts(compiled: CompiledCluster) -> dict[str, int]:
     demands = compiled.problem.demands
     claims = sum(map(compiled.is_claim, demands))
     return {
-        kind: number
-        for kind, number in (
+        kind: count
+        for kind, count in (
             ("pods", len(demands) - claims),
             ("claims", claims),
         )
-        if number
+        if count
     }
 
 

@@ -95,10 +95,10 @@ def _tier(fields: Mapping[str, Any]) -> Tier:
     # Amounts are in nanos here; those of version 1 are all in words.
     unit = NANOS if fields.get("unit") == "amount" else 1
     value, bound = (
-        parse_quantity(number).nanos
-        if isinstance(number, str)
-        else number * unit
-        for number in (fields["value"], fields["bound"])
+        parse_quantity(figure).nanos
+        if isinstance(figure, str)
+        else figure * unit
+        for figure in (fields["value"], fields["bound"])
     )
     return Tier(
         fields["name"], value, bound, fields["sense"], fields.get("why", "")
@@ -175,15 +175,19 @@ class _PlanReader:
     def placements(self, saved: Iterable[_Saved]) -> tuple[Placement, ...]:
         """The placements behind names, each claim granted once."""
         problem = self.compiled.problem
-        numbers = {
-            demand.key: number for number, demand in numbered(problem.demands)
+        demand_indices = {
+            demand.key: demand_index
+            for demand_index, demand in numbered(problem.demands)
         }
-        nodes = {node.name: number for number, node in numbered(problem.nodes)}
+        nodes = {
+            node.name: node_index
+            for node_index, node in numbered(problem.nodes)
+        }
         granted: set[ClaimKey] = set()
         placements: list[Placement] = []
         for demand_key, node, allocations in saved:
-            number = numbers.get(demand_key)
-            if number is None:
+            demand_index = demand_indices.get(demand_key)
+            if demand_index is None:
                 raise self._refusal(
                     f"places {demand_key}, which is not pending in this cluster"
                 )
@@ -192,7 +196,7 @@ class _PlanReader:
                     f'places {demand_key} on node "{node}", which is not in this cluster'
                 )
             grants: list[tuple[Grant, ...]] = []
-            for claim in problem.demands[number].claims:
+            for claim in problem.demands[demand_index].claims:
                 allocation = allocations.get(claim.key)
                 if allocation is None:
                     raise self._refusal(
@@ -205,7 +209,9 @@ class _PlanReader:
                     if is_new
                     else ()
                 )
-            placements.append(Placement(number, nodes[node], tuple(grants)))
+            placements.append(
+                Placement(demand_index, nodes[node], tuple(grants))
+            )
         return tuple(sorted(placements, key=lambda placed: placed.demand))
 
     def _grants(
@@ -213,23 +219,25 @@ class _PlanReader:
     ) -> Iterator[Grant]:
         """Yield the grants behind the results of a claim on a node."""
         problem, inventory = self.compiled.problem, self.compiled.inventory
-        places = {
-            alternative.name: (number, choice)
-            for number, request in enumerate(claim.requests)
+        positions = {
+            alternative.name: (request_index, choice)
+            for request_index, request in enumerate(claim.requests)
             for choice, alternative in enumerate(request.alternatives)
         }
         seen = set(problem.nodes[node].devices())
         for result in allocation.devices.results:
-            place = places.get(RequestName.parse(result.request))
+            position = positions.get(RequestName.parse(result.request))
             slot = inventory.slots.get(result.device_id)
             versions = () if slot is None else problem.versions[slot]
-            device = next((one for one in versions if one in seen), None)
-            if place is None or device is None:
+            device = next(
+                (version for version in versions if version in seen), None
+            )
+            if position is None or device is None:
                 raise self._refusal(
                     f"gives {result.device_id} to request {result.request} of {claim.key}, "
                     f"which this cluster does not have on {problem.nodes[node].name}"
                 )
-            yield Grant(*place, device)
+            yield Grant(*position, device)
 
     def errors(
         self, document: Mapping[str, Any]
@@ -240,10 +248,10 @@ class _PlanReader:
             for entry in document.get("unplaced", ())
             if entry.get("error")
         }
-        for number, demand in numbered(self.compiled.problem.demands):
+        for demand_index, demand in numbered(self.compiled.problem.demands):
             text = texts.get(str(demand.key))
             if text is not None:
-                yield number, AllocationError(text)
+                yield demand_index, AllocationError(text)
 
     def checked(self, solution: Solution) -> Solution:
         """Return an answer that keeps the rules of devices; nodes and gangs are taken as the plan has them."""
@@ -251,17 +259,17 @@ class _PlanReader:
         demands = tuple(
             demand.by_itself(nodes=None, roles=()) for demand in problem.demands
         )
-        found = violations(
+        broken_rules = violations(
             replace(problem, demands=demands, budgets=()), solution
         )
-        if found:
+        if broken_rules:
             further = (
-                f" and {len(found) - _SHOWN} more"
-                if len(found) > _SHOWN
+                f" and {len(broken_rules) - _SHOWN} more"
+                if len(broken_rules) > _SHOWN
                 else ""
             )
             raise self._refusal(
-                f"does not fit into this cluster: {'; '.join(found[:_SHOWN])}{further}"
+                f"does not fit into this cluster: {'; '.join(broken_rules[:_SHOWN])}{further}"
             )
         return solution
 

@@ -144,16 +144,16 @@ class Cutting:
         # as a demand of its own, it would come with copies of its rules, which nobody else here has a role in.
         rules = {
             role.rule
-            for number in self.demands
-            if number not in self.standing_by
-            for role in demands[number].roles
+            for demand_index in self.demands
+            if demand_index not in self.standing_by
+            for role in demands[demand_index].roles
         }
-        for number in self.demands:
-            demand = demands[number]
-            nodes = self.allowed.get(number, demand.nodes)
-            if number in self.standing_by:
+        for demand_index in self.demands:
+            demand = demands[demand_index]
+            nodes = self.allowed.get(demand_index, demand.nodes)
+            if demand_index in self.standing_by:
                 yield _standing_by(
-                    demand, inside[self.standing_by[number]], rules
+                    demand, inside[self.standing_by[demand_index]], rules
                 )
             elif nodes is None:
                 yield demand

@@ -74,8 +74,8 @@ def run_all(
     number_of: dict[Future[T], int] = {}
     with executor(backend, jobs) as workers:
         try:
-            for number, task in enumerate(tasks):
-                number_of[workers.submit(task.run)] = number
+            for task_index, task in enumerate(tasks):
+                number_of[workers.submit(task.run)] = task_index
                 is_enough = len(number_of) >= _IN_LINE * jobs
                 yield from _results(number_of, waiting=is_enough)
             while number_of:

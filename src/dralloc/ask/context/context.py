@@ -94,8 +94,8 @@ class _Lifting(Overlay):
         ids = (counter.id for counter in problem.counters)
         counters = self.names[Scarcity.COUNTER]
         self.lifted = {
-            number
-            for number, id_ in zip(indices(problem.counters), ids, strict=True)
+            index
+            for index, id_ in zip(indices(problem.counters), ids, strict=True)
             if (id_.driver, id_.counter) in counters
         }
         self.gone = self._gone(Ledger(problem)) if self.lifted else set()
@@ -103,11 +103,11 @@ class _Lifting(Overlay):
     def _gone(self, ledger: Ledger) -> set[CounterIndex]:
         """The counters that no holder draws on any more."""
         return {
-            number
-            for number in self.lifted
-            if self.base_problem.counters[number].id.counter not in self.capped
+            counter
+            for counter in self.lifted
+            if self.base_problem.counters[counter].id.counter not in self.capped
             and self.lifted.issuperset(
-                ledger.overdrawn(self.base_problem.counters[number].group)
+                ledger.overdrawn(self.base_problem.counters[counter].group)
             )
         }
 
@@ -115,8 +115,8 @@ class _Lifting(Overlay):
         if not self.lift.limits:
             return replace(self.base_problem, eligibility=self)
         counters = tuple(
-            replace(counter, free=_MUCH) if number in self.lifted else counter
-            for number, counter in enumerate(self.base_problem.counters)
+            replace(counter, free=_MUCH) if index in self.lifted else counter
+            for index, counter in enumerate(self.base_problem.counters)
         )
         devices = tuple(map(self._device, self.base_problem.devices))
         return replace(
@@ -360,36 +360,37 @@ class Screening:
     def serves(
         self,
         alternative: Alternative,
-        number: DeviceIndex,
+        device: DeviceIndex,
         node: NodeIndex,
         lift: Lift,
     ) -> bool:
         """Whether a device on a node could be had for an alternative that asks for nothing else."""
-        could_serve = self.context.offers.could_serve(alternative.index, number)
-        return could_serve and self._is_left(alternative, number, node, lift)
+        could_serve = self.context.offers.could_serve(alternative.index, device)
+        return could_serve and self._is_left(alternative, device, node, lift)
 
     def _is_left(
         self,
         alternative: Alternative,
-        number: DeviceIndex,
+        device: DeviceIndex,
         node: NodeIndex,
         lift: Lift,
     ) -> bool:
-        if not self.context.problem.on_node(number, node):
+        if not self.context.problem.on_node(device, node):
             return False
         short = self._short[alternative.index]
-        if number not in short:
-            short[number] = frozenset(self._limits(alternative, number))
-        return short[number] <= lift.limits
+        if device not in short:
+            short[device] = frozenset(self._limits(alternative, device))
+        return short[device] <= lift.limits
 
     def _limits(
-        self, alternative: Alternative, number: DeviceIndex
+        self, alternative: Alternative, device_index: DeviceIndex
     ) -> Iterator[Limit]:
         """Return the limits that stop the device from serving the alternative."""
         problem, ledger = self.context.problem, self.context.ledger
         device, charge = (
-            problem.devices[number],
-            self.context.offers.charge(alternative.index, number) or Charge(),
+            problem.devices[device_index],
+            self.context.offers.charge(alternative.index, device_index)
+            or Charge(),
         )
         for shortage in ledger.shortages(
             device, charge, admin=alternative.admin

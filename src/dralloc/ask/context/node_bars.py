@@ -107,11 +107,11 @@ class Exclusions:
         again = pod and changed(pod, spec=changed(pod.spec, node_name=None))
         return tuple(_of_pod(self.compiled, again, node, allocated=False))
 
-    def _named(self, demand: Demand, number: NodeIndex) -> Iterator[str]:
+    def _named(self, demand: Demand, node_index: NodeIndex) -> Iterator[str]:
         if self.compiled is None:
             return
         node, pod = (
-            self._nodes[self.compiled.problem.nodes[number].name],
+            self._nodes[self.compiled.problem.nodes[node_index].name],
             self._pod(demand),
         )
         yield from _of_pod(self.compiled, pod, node)
@@ -237,7 +237,7 @@ class NodeBars:
     def __init__(
         self,
         compiled: CompiledCluster,
-        number: DemandIndex,
+        demand_index: DemandIndex,
         placements: Sequence[Placement],
         *,
         exact: bool,
@@ -250,7 +250,9 @@ class NodeBars:
             *problem.demands,
             *(Demand(pod.key, ()) for pod in self._incumbents),
         ]
-        demands[number] = replace(problem.demands[number], nodes=None)
+        demands[demand_index] = replace(
+            problem.demands[demand_index], nodes=None
+        )
         scenario = Scenario(compiled.cluster).unbind(
             {pod.key for pod in self._incumbents}
         )
@@ -258,12 +260,16 @@ class NodeBars:
         of_devices = replace(problem, demands=tuple(demands))
         # Once something does not count, something else may run short.
         self._whole = rules.applied(of_devices, complete=True)
-        self._demand = self._whole.demands[number]
-        numbers = {node.name: place for place, node in numbered(problem.nodes)}
-        homes = (numbers[pod.spec.node_name or ""] for pod in self._incumbents)
+        self._demand = self._whole.demands[demand_index]
+        node_indices = {
+            node.name: index for index, node in numbered(problem.nodes)
+        }
+        homes = (
+            node_indices[pod.spec.node_name or ""] for pod in self._incumbents
+        )
         settled = (
-            Placement(DemandIndex(place), home, ())
-            for place, home in enumerate(homes, len(problem.demands))
+            Placement(DemandIndex(index), home, ())
+            for index, home in enumerate(homes, len(problem.demands))
         )
         self._placements = {
             placement.demand: placement
@@ -281,15 +287,15 @@ class NodeBars:
     ) -> Mapping[ClaimKey, Sequence[DemandIndex]]:
         """Return, by claim, those of its users that have a node."""
         users: dict[ClaimKey, list[DemandIndex]] = defaultdict(list)
-        for number in self._placements:
-            demand = self._whole.demands[number]
+        for demand_index in self._placements:
+            demand = self._whole.demands[demand_index]
             pod = compiled.cluster.pods_by_key.get(demand.key)
             allocated = () if pod is None else compiled.cluster.pod_claims(pod)
             open_claims = (
                 claim.key for claim in demand.claims if not claim.is_synthetic
             )
             for key in dict.fromkeys((*open_claims, *allocated)):
-                users[key].append(number)
+                users[key].append(demand_index)
         return users
 
     def of(
@@ -297,14 +303,14 @@ class NodeBars:
     ) -> tuple[Bar, ...]:
         """Return every reason that keeps the demand from a node, once the pods of some claims are gone."""
         gone = frozenset(
-            number for key in released for number in self._users.get(key, ())
+            demand for key in released for demand in self._users.get(key, ())
         )
         # Without rules between pods, what goes from other nodes does not matter.
         if not self._demand.roles:
             gone = frozenset(
-                number
-                for number in gone
-                if self._placements[number].node == node
+                demand
+                for demand in gone
+                if self._placements[demand].node == node
             )
         bars = self._known[gone]
         if node not in bars:
@@ -317,7 +323,7 @@ class NodeBars:
     @contextmanager
     def _without(self, gone: Collection[DemandIndex]) -> Iterator[None]:
         """For a while, some of those that have a node are not there."""
-        leaving = [self._placements[number] for number in gone]
+        leaving = [self._placements[demand] for demand in gone]
         holdings = [
             holding
             for placement in leaving
@@ -334,14 +340,14 @@ class NodeBars:
     def claims_on(self, node: NodeIndex) -> set[ClaimKey]:
         """The claims of those that have this node."""
         on_node = {
-            number
-            for number, placement in self._placements.items()
+            demand
+            for demand, placement in self._placements.items()
             if placement.node == node
         }
         return {
             key
-            for key, numbers in self._users.items()
-            if not on_node.isdisjoint(numbers)
+            for key, users in self._users.items()
+            if not on_node.isdisjoint(users)
         }
 
     @contextmanager
@@ -350,7 +356,7 @@ class NodeBars:
     ) -> Iterator[Resettling]:
         """For a while, the demand is on a node, and the pods of some claims are gone, to be settled anew."""
         gone = {
-            number for key in released for number in self._users.get(key, ())
+            demand for key in released for demand in self._users.get(key, ())
         }
         with self._without(gone):
             resettling = Resettling(
@@ -390,8 +396,10 @@ class NodeBars:
             or (self._exact and solve(part).placements)
         ):
             return
-        for number, charged in _charged(part, solution.placements[0]).items():
-            counter = part.counters[number]
+        for counter_index, charged in _charged(
+            part, solution.placements[0]
+        ).items():
+            counter = part.counters[counter_index]
             if charged > counter.free:
                 resource = resource_of(counter.id.counter)
                 text = (
@@ -430,8 +438,8 @@ class NodeBars:
         detail = f"{amounts}; held by {held}" if held else amounts
         if resource == "pods":
             return Bar(_TOO_MANY, detail)
-        left = max(0, shortage.available)
-        return Bar(f"Insufficient {resource}", detail, resource, left)
+        remaining = max(0, shortage.available)
+        return Bar(f"Insufficient {resource}", detail, resource, remaining)
 
     def _holders(
         self, node: NodeIndex, device: Device, shortage: Shortage
@@ -524,7 +532,7 @@ class Resettling:
 
     def demand(self, pod: ClaimKey) -> Demand | None:
         """Return a pod's demand beside devices; None if it requests nothing and no rule is about it."""
-        demands = (self.problem.demands[number] for number in self.leaving)
+        demands = (self.problem.demands[index] for index in self.leaving)
         return next((demand for demand in demands if demand.key == pod), None)
 
     def may_go(self, demand: Demand, node: NodeIndex) -> bool:
@@ -588,10 +596,10 @@ def _charged(problem: Problem, placement: Placement) -> Counter[CounterIndex]:
     for claim, grants in zip(
         problem.demands[placement.demand].claims, placement.grants, strict=True
     ):
-        for request, choice, number in grants:
+        for request, choice, device in grants:
             charge = (
                 problem.eligibility.charge(
-                    claim.requests[request].alternatives[choice].index, number
+                    claim.requests[request].alternatives[choice].index, device
                 )
                 or Charge()
             )
@@ -607,7 +615,7 @@ def _charged(problem: Problem, placement: Placement) -> Counter[CounterIndex]:
 
 def _held_against(requested: int, available: int) -> str:
     """Return both amounts, in a form in which the larger one is seen to be larger."""
-    left = at_most(available)
-    if left == amount(requested):
-        left = amount(available)
-    return f"{amount(requested)} requested, {left} left"
+    available_text = at_most(available)
+    if available_text == amount(requested):
+        available_text = amount(available)
+    return f"{amount(requested)} requested, {available_text} left"

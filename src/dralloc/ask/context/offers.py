@@ -85,17 +85,24 @@ def clauses_of(criteria: Criteria) -> tuple[Clause, ...]:
     clauses: list[Clause] = []
     if criteria.device_class is not None:
         name = criteria.device_class.metadata.name
-        for number, selector in enumerate(criteria.device_class.spec.selectors):
+        for selector_index, selector in enumerate(
+            criteria.device_class.spec.selectors
+        ):
             if selector.cel is not None:
-                clauses += _clauses(name, number, selector.cel.expression)
-    for number, expression in enumerate(criteria.selectors):
-        clauses += _clauses("", number, expression)
+                clauses += _clauses(
+                    name, selector_index, selector.cel.expression
+                )
+    for selector_index, expression in enumerate(criteria.selectors):
+        clauses += _clauses("", selector_index, expression)
     return tuple(clauses)
 
 
-def _clauses(of_class: str, number: int, expression: str) -> Iterator[Clause]:
+def _clauses(
+    of_class: str, selector_index: int, expression: str
+) -> Iterator[Clause]:
     return (
-        Clause(of_class, number, part, expression) for part in split(expression)
+        Clause(of_class, selector_index, part, expression)
+        for part in split(expression)
     )
 
 
@@ -361,8 +368,8 @@ class TableOffers(Offers):
         amounts = {**dict(criteria.amounts), **dict(variation.amounts)}
         clauses = [
             clause
-            for number, clause in enumerate(self.clauses(alternative))
-            if number not in variation.without
+            for index, clause in enumerate(self.clauses(alternative))
+            if index not in variation.without
         ]
         return replace(
             criteria,

@@ -320,9 +320,7 @@ class PendingReport(Provisional):
             if not kind.changes:
                 advised[kind.advice] += len(kind.demands)
         helps = [
-            (str(number), text)
-            for text, number in advised.most_common()
-            if text
+            (str(count), text) for text, count in advised.most_common() if text
         ]
         changes = [
             (
@@ -512,20 +510,20 @@ def explain(  # noqa: PLR0913 - the demand, and what is shown about it
 def _pending(plan: Plan, *, suggest: bool) -> PendingReport:
     """Return why each kind of what an answer leaves out is left out, beside all that it places."""
     compiled, timings = plan.compiled, dict(plan.timings)
-    numbers = {
-        demand.key: number
-        for number, demand in numbered(compiled.problem.demands)
+    demand_indices = {
+        demand.key: index
+        for index, demand in numbered(compiled.problem.demands)
     }
     # One of those that ask for the same is explained for all of them.
     classes: dict[Hashable, list[Unplaced]] = defaultdict(list)
     for unplaced in plan.unplaced:
-        key = _request_class(compiled.whole, numbers[unplaced.key])
+        key = _request_class(compiled.whole, demand_indices[unplaced.key])
         classes[key].append(unplaced)
     kinds: list[PendingKind] = []
     for members in sorted(classes.values(), key=len, reverse=True):
         first = members[0]
         question = _Explainer(
-            compiled, numbers[first.key], plan.rules, compiled.choices
+            compiled, demand_indices[first.key], plan.rules, compiled.choices
         )
         with phase(timings, "explanations"):
             with_changes = suggest and len(kinds) < _MOST_KINDS
@@ -542,12 +540,12 @@ def _pending(plan: Plan, *, suggest: bool) -> PendingReport:
     )
 
 
-def _request_class(problem: Problem, number: DemandIndex) -> Hashable:
+def _request_class(problem: Problem, demand_index: DemandIndex) -> Hashable:
     """Equal for demands that ask for the same, so that one reason holds for all of them."""
-    demand = problem.demands[number]
+    demand = problem.demands[demand_index]
     # Rules between pods and groups differ by pod, defects by claim: these stand alone.
     if demand.roles or demand.is_defective or demand.group_scopes:
-        return number
+        return demand_index
     keys = [claim_key(problem.eligibility, claim) for claim in demand.claims]
     return (*keys, demand.nodes, demand.gang, demand.key.namespace)
 

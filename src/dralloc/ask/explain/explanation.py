@@ -71,13 +71,13 @@ class Gathering:
         )
 
 
-def _mates(problem: Problem, number: DemandIndex) -> list[DemandIndex]:
+def _mates(problem: Problem, demand_index: DemandIndex) -> list[DemandIndex]:
     """The members of a demand's gang, by index; the demand alone if it has none."""
-    gang = problem.demands[number].gang
+    gang = problem.demands[demand_index].gang
     return [
         index
         for index, demand in numbered(problem.demands)
-        if index == number or (gang and demand.gang == gang)
+        if index == demand_index or (gang and demand.gang == gang)
     ]
 
 
@@ -99,10 +99,10 @@ def gather(
         return None
     model = _GangModel(snapshot, members, options)
     solution = model.fill(snapshot.caps.budgets)
-    number, bound = len(solution.placements), solution.tiers[0].bound
+    count, bound = len(solution.placements), solution.tiers[0].bound
     keys = tuple(problem.demands[member].key for member in members)
-    suggestions = model.raises() if number < model.needed else ()
-    return Gathering(keys, number, bound), tuple(suggestions)
+    suggestions = model.raises() if count < model.needed else ()
+    return Gathering(keys, count, bound), tuple(suggestions)
 
 
 class _GangModel:
@@ -211,11 +211,14 @@ class Competition:
 
 
 def compete(
-    problem: Problem, number: DemandIndex, optimum: Solution, options: Options
+    problem: Problem,
+    demand_index: DemandIndex,
+    optimum: Solution,
+    options: Options,
 ) -> Competition:
     """Solve the problem again with a demand that is worth more than all others together."""
     total = sum(demand.weight for demand in problem.demands)
-    members = set(_mates(problem, number))
+    members = set(_mates(problem, demand_index))
     demands = tuple(
         replace(demand, weight=demand.weight * (total + 1))
         if index in members
@@ -233,7 +236,7 @@ def compete(
         return tuple(problem.demands[index].key for index in sorted(indices))
 
     return Competition(
-        possible=number in after,
+        possible=demand_index in after,
         displaced=keys(before - after),
         gained=keys(after - before - members),
         weight=weight(after),
@@ -426,7 +429,7 @@ class Explanation(Provisional):
             f"{suggestion.text}\n  {suggestion.outcome}"
             for suggestion in self.suggestions
         )
-        changes = [(str(place), text) for place, text in enumerate(told, 1)]
+        changes = [(str(rank), text) for rank, text in enumerate(told, 1)]
         parts.append(
             Table(
                 "What would admit it, as tried, cheapest first",
@@ -466,13 +469,13 @@ class Explanation(Provisional):
 
     def _group_rows(self) -> Iterator[tuple[str, str, str]]:
         for group in self.groups:
-            for place, cause in enumerate(group.causes):
-                number, where = (
+            for cause_index, cause in enumerate(group.causes):
+                node_count, where = (
                     (str(len(group.nodes)), _named(group.nodes))
-                    if place == 0
+                    if cause_index == 0
                     else ("", "")
                 )
-                yield number, f"{cause}\n  {ADVICE[cause.code]}", where
+                yield node_count, f"{cause}\n  {ADVICE[cause.code]}", where
         fitting = [reason.node for reason in self.reasons if reason.fits]
         if fitting:
             yield str(len(fitting)), "fits", _named(fitting)
@@ -486,11 +489,11 @@ class Explanation(Provisional):
         for cause in (cause for group in self.groups for cause in group.causes):
             counts.update(
                 {
-                    f"{cause.subject}: {label}": number
-                    for label, number in cause.excluded
+                    f"{cause.subject}: {label}": count
+                    for label, count in cause.excluded
                 }
             )
-        return [(str(number), text) for text, number in counts.items()]
+        return [(str(count), text) for text, count in counts.items()]
 
     def _detail_rows(self) -> Iterator[tuple[str, str]]:
         for group in self.groups:

@@ -79,7 +79,7 @@ class Exclusion:
     detail: Callable[[], str] = field(default=str, compare=False)
 
 
-_ORDER: Final = {code: place for place, code in enumerate(Code)}
+_ORDER: Final = {code: rank for rank, code in enumerate(Code)}
 """Exclusions in the order in which they count: what a device is, before what is in use."""
 
 
@@ -180,8 +180,8 @@ class FilterTrace:
         offers = self._context.offers
         clauses = offers.clauses(alternative)
         # The first clause that alone excludes the device is blamed.
-        for number, clause in enumerate(clauses):
-            other_clauses = frozenset(range(len(clauses))) - {number}
+        for clause_index, clause in enumerate(clauses):
+            other_clauses = frozenset(range(len(clauses))) - {clause_index}
             if (
                 offers.selects(
                     offers.vary(alternative, Variation(without=other_clauses)),
@@ -237,11 +237,12 @@ class FilterTrace:
     # What is in use.
 
     def _in_the_way(
-        self, alternative: Alternative, number: DeviceIndex
+        self, alternative: Alternative, device_index: DeviceIndex
     ) -> Iterator[Exclusion]:
-        device = self._context.problem.devices[number]
+        device = self._context.problem.devices[device_index]
         charge = (
-            self._context.offers.charge(alternative.index, number) or Charge()
+            self._context.offers.charge(alternative.index, device_index)
+            or Charge()
         )
         shortages = list(
             self._context.ledger.shortages(
@@ -251,17 +252,20 @@ class FilterTrace:
         # Taints come between a device that is in use and what else is short, as in upstream's order of checks.
         for shortage in shortages:
             if shortage.scarcity is Scarcity.DEVICE:
-                yield self._short(alternative, number, shortage)
-        if not self._context.offers.admits(alternative.index, number):
-            yield self._unadmitted(alternative, number)
+                yield self._short(alternative, device_index, shortage)
+        if not self._context.offers.admits(alternative.index, device_index):
+            yield self._unadmitted(alternative, device_index)
         for shortage in shortages:
             if shortage.scarcity is not Scarcity.DEVICE:
-                yield self._short(alternative, number, shortage)
+                yield self._short(alternative, device_index, shortage)
 
     def _short(
-        self, alternative: Alternative, number: DeviceIndex, shortage: Shortage
+        self,
+        alternative: Alternative,
+        device_index: DeviceIndex,
+        shortage: Shortage,
     ) -> Exclusion:
-        device = self._context.problem.devices[number]
+        device = self._context.problem.devices[device_index]
         match shortage.scarcity:
             case Scarcity.COUNTER:
                 counter = CounterIndex(int(shortage.subject))
@@ -274,7 +278,11 @@ class FilterTrace:
             case Scarcity.CAPACITY:
                 name = str(shortage.subject)
                 detail = partial(
-                    self._full, alternative, number, name, shortage.requested
+                    self._full,
+                    alternative,
+                    device_index,
+                    name,
+                    shortage.requested,
                 )
                 return Exclusion(
                     Code.CAPACITY, f"capacity {name} is short", detail
@@ -285,7 +293,7 @@ class FilterTrace:
                 return Exclusion(
                     Code.GROUPS,
                     label,
-                    partial(self._clash, number, counter_set),
+                    partial(self._clash, device_index, counter_set),
                 )
             case Scarcity.DEVICE:
                 return Exclusion(
@@ -299,10 +307,10 @@ class FilterTrace:
         return f"{device.id}: {self._wording.holders(holders, amounts=False)}"
 
     def _unadmitted(
-        self, alternative: Alternative, number: DeviceIndex
+        self, alternative: Alternative, device: DeviceIndex
     ) -> Exclusion:
         taints: tuple[DeviceTaint, ...] = self._context.offers.taints(
-            alternative.index, number
+            alternative.index, device
         )
         if taints:
             named = ", ".join(map(taint_text, taints))
@@ -330,25 +338,25 @@ class FilterTrace:
         need = f"{amount(needed)} needed, " if needed else ""
         return f"{device.id}: counter {counter.id.counter_set}/{counter.id.counter}: {need}{remainder}, {holders}"
 
-    def _clash(self, number: DeviceIndex, counter_set: int) -> str:
+    def _clash(self, device_index: DeviceIndex, counter_set: int) -> str:
         device, ledger = (
-            self._context.problem.devices[number],
+            self._context.problem.devices[device_index],
             self._context.ledger,
         )
         device_groups = groups_text(device.groups_on(counter_set))
         users = self._wording.users(ledger.users_of_set(counter_set))
-        name = self._wording.counter_set(number, counter_set)
+        name = self._wording.counter_set(device_index, counter_set)
         return f"{device.id}: {name} is used {users}; the device is {device_groups}"
 
     def _full(
         self,
         alternative: Alternative,
-        number: DeviceIndex,
+        device_index: DeviceIndex,
         name: str,
         needed: int,
     ) -> str:
         device, ledger = (
-            self._context.problem.devices[number],
+            self._context.problem.devices[device_index],
             self._context.ledger,
         )
         total, available = (
@@ -356,7 +364,7 @@ class FilterTrace:
             ledger.capacity_left(device, name),
         )
         need = self._wording.taken(
-            number,
+            device_index,
             name,
             self._context.offers.amounts(alternative.index).get(name),
             needed,
@@ -381,8 +389,8 @@ def _cause(
     gone = accumulate(map(len, excluded.values()))
     decisive = next(
         exclusion
-        for exclusion, number in zip(excluded, gone, strict=True)
-        if total - number < least
+        for exclusion, excluded_count in zip(excluded, gone, strict=True)
+        if total - excluded_count < least
     )
     equal = excluded[decisive]
     return FilterReason(
@@ -452,15 +460,15 @@ class JointReason:
 
     def _narrowed(self) -> Iterator[tuple[Claim, ...]]:
         """Each request alone, then the first ones, one more each time."""
-        places = [
-            (number, place)
-            for number, claim in enumerate(self.demand.claims)
-            for place in range(len(claim.requests))
+        positions = [
+            (claim_index, request_index)
+            for claim_index, claim in enumerate(self.demand.claims)
+            for request_index in range(len(claim.requests))
         ]
-        parts = [[place] for place in places]
-        parts += [places[:number] for number in range(2, len(places))]
+        parts = [[position] for position in positions]
+        parts += [positions[:count] for count in range(2, len(positions))]
         for part in parts:
-            left_out = frozenset(places).difference(part)
+            left_out = frozenset(positions).difference(part)
             claims = self._without(
                 self.demand.claims, Change(requests=left_out)
             )
@@ -499,26 +507,31 @@ class JointReason:
     def _constraint(self, claims: tuple[Claim, ...]) -> FilterReason:
         # One constraint without which they would fit, or else all of them together.
         all_places = constraint_places(claims)
-        blamed = [places[0] for places in all_places]
-        for places in all_places:
-            without = Change(constraints=frozenset(places))
+        blamed = [positions[0] for positions in all_places]
+        for positions in all_places:
+            without = Change(constraints=frozenset(positions))
             if self._fits(self._without(claims, without)):
-                blamed = [places[0]]
+                blamed = [positions[0]]
                 break
         texts = [
-            self._words(claims[place].constraints[number], number)
-            for place, number in blamed
+            self._words(
+                claims[claim_index].constraints[constraint_index],
+                constraint_index,
+            )
+            for claim_index, constraint_index in blamed
         ]
         details = [
             value_text
-            for place, number in blamed
-            for value_text in self._values(claims[place], number)
+            for claim_index, constraint_index in blamed
+            for value_text in self._values(
+                claims[claim_index], constraint_index
+            )
         ]
         return FilterReason(
             Code.CONSTRAINT, "; ".join(texts), details=tuple(details)
         )
 
-    def _words(self, constraint: Constraint, number: int) -> str:
+    def _words(self, constraint: Constraint, constraint_index: int) -> str:
         match constraint.kind:
             case ConstraintKind.MATCH:
                 missing = "no common value"
@@ -526,12 +539,12 @@ class JointReason:
                 missing = "not enough distinct values"
             case _:
                 assert_never(constraint.kind)
-        return f"{constraint_text(constraint, number)}: {missing}"
+        return f"{constraint_text(constraint, constraint_index)}: {missing}"
 
-    def _values(self, claim: Claim, number: int) -> Iterator[str]:
+    def _values(self, claim: Claim, constraint_index: int) -> Iterator[str]:
         """Yield how often each value occurs on the devices that selectors accept; what is derived, by request."""
         constraint, eligibility = (
-            claim.constraints[number],
+            claim.constraints[constraint_index],
             self.part.problem.eligibility,
         )
         devices = list(self.part.problem.nodes[ONLY_NODE].devices())
@@ -552,8 +565,8 @@ class JointReason:
 
     def _counts(self, devices: Iterable[DeviceIndex], attribute: str) -> str:
         counts: Counter[str] = Counter()
-        for number in devices:
-            values = self.part.problem.devices[number].attributes.get(attribute)
+        for device in devices:
+            values = self.part.problem.devices[device].attributes.get(attribute)
             text = (
                 ", ".join(sorted(str(value) for _, value in values or ()))
                 or "not comparable"

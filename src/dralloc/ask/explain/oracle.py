@@ -370,10 +370,10 @@ def alternatives_of(
     claims: tuple[Claim, ...],
 ) -> Iterator[tuple[Place, Claim, Alternative]]:
     """Every alternative of some claims with its place."""
-    for number, claim in enumerate(claims):
+    for claim_index, claim in enumerate(claims):
         for index, request in enumerate(claim.requests):
             for choice, alternative in enumerate(request.alternatives):
-                yield (number, index, choice), claim, alternative
+                yield (claim_index, index, choice), claim, alternative
 
 
 class _Members:
@@ -388,24 +388,24 @@ class _Members:
 
     def own(self) -> Iterator[Member]:
         """The criteria of the demand itself."""
-        for places in constraint_places(self.claims):
-            number, index = places[0]
-            constraint = self.claims[number].constraints[index]
+        for positions in constraint_places(self.claims):
+            claim_index, index = positions[0]
+            constraint = self.claims[claim_index].constraints[index]
             rule = f"constraint #{index}: {constraint.kind.value} {constraint.attribute}"
-            title = f"claim {self.claims[number].key}, {rule}"
+            title = f"claim {self.claims[claim_index].key}, {rule}"
             if constraint.scope:
                 title = constraint_text(constraint, index)
             yield Member(
                 MemberKind.CONSTRAINT,
                 title,
-                Change(constraints=frozenset(places)),
+                Change(constraints=frozenset(positions)),
             )
-        for number, claim in enumerate(self.claims):
+        for claim_index, claim in enumerate(self.claims):
             if claim.defect and not claim.requests:
                 yield Member(
                     MemberKind.REQUEST,
                     claim.defect,
-                    Change(claims=frozenset({number})),
+                    Change(claims=frozenset({claim_index})),
                 )
             for index, request in enumerate(claim.requests):
                 title = request_text(claim, request)
@@ -417,7 +417,7 @@ class _Members:
                 has_defect = any(
                     alternative.defect for alternative in request.alternatives
                 )
-                change = Change(requests=frozenset({(number, index)}))
+                change = Change(requests=frozenset({(claim_index, index)}))
                 yield Member(
                     MemberKind.REQUEST,
                     title,
@@ -426,13 +426,13 @@ class _Members:
                     if has_defect
                     else f"asks for {alternatives_text}",
                 )
-        for place, claim, alternative in alternatives_of(self.claims):
+        for position, claim, alternative in alternatives_of(self.claims):
             about = request_text(claim, alternative)
             for index, clause in enumerate(
                 self.offers.clauses(alternative.index)
             ):
                 change = Change(
-                    variations={place: Variation(without=frozenset({index}))}
+                    variations={position: Variation(without=frozenset({index}))}
                 )
                 kind = (
                     MemberKind.CLASS if clause.of_class else MemberKind.SELECTOR
@@ -442,7 +442,7 @@ class _Members:
                 alternative.index
             ).items():
                 change = Change(
-                    variations={place: Variation(unasked=frozenset({name}))}
+                    variations={position: Variation(unasked=frozenset({name}))}
                 )
                 yield Member(
                     MemberKind.AMOUNT,
@@ -456,22 +456,22 @@ class _Members:
 
     def taints(self) -> Iterator[Member]:
         """The taints that are not tolerated."""
-        places: dict[DeviceTaint, set[Place]] = defaultdict(set)
+        positions: dict[DeviceTaint, set[Place]] = defaultdict(set)
         # Devices of one key have the same taints.
         one_of_each = {
             self.offers.device_key(device): device
             for device in indices(self.problem.devices)
         }
-        for place, _, alternative in alternatives_of(self.claims):
+        for position, _, alternative in alternatives_of(self.claims):
             for device in one_of_each.values():
                 for taint in self.offers.taints(alternative.index, device):
-                    places[taint].add(place)
+                    positions[taint].add(position)
         for taint, concerned in sorted(
-            places.items(), key=lambda item: taint_text(item[0])
+            positions.items(), key=lambda item: taint_text(item[0])
         ):
             variations = {
-                place: Variation(tolerated=frozenset({taint}))
-                for place in concerned
+                position: Variation(tolerated=frozenset({taint}))
+                for position in concerned
             }
             yield Member(
                 MemberKind.TAINT,
@@ -486,8 +486,8 @@ class _Members:
             for node in self.problem.all_nodes
             for rule in self.snapshot.rules(node)
         )
-        for rule, number in counts.items():
-            detail = f"rules out {counted(number, 'node')}"
+        for rule, node_count in counts.items():
+            detail = f"rules out {counted(node_count, 'node')}"
             yield Member(
                 MemberKind.NODES, rule, Change(rules=frozenset({rule})), detail
             )

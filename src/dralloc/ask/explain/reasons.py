@@ -99,11 +99,11 @@ def groups_text(groups: frozenset[str]) -> str:
     return f"in group {', '.join(named)}" if named else "in no group"
 
 
-def constraint_text(constraint: Constraint, number: int) -> str:
+def constraint_text(constraint: Constraint, constraint_index: int) -> str:
     """A constraint of a claim, or one over several of them, with what devices carry that count already."""
     rule = f"{constraint.kind.value} {constraint.attribute}"
     if constraint.scope is None:
-        return f"constraint #{number} {rule}"
+        return f"constraint #{constraint_index} {rule}"
     held = "; ".join(map(_values_text, constraint.scope.held))
     over = (
         f"all pods of {constraint.scope.group}"
@@ -170,7 +170,7 @@ class Wording:
         )
         return ", ".join((*named, *further)) or "by somebody"
 
-    def counter_set(self, device: DeviceIndex, number: int) -> str:
+    def counter_set(self, device: DeviceIndex, counter_set: int) -> str:
         """A numbered counter set, by the name that a device has for it."""
         if self._compiled is None:
             return "its counter set"
@@ -179,11 +179,11 @@ class Wording:
             self._compiled.inventory.sources,
         )
         pool = (
-            sources[place].device
-            for place, neighbour in numbered(devices)
+            sources[neighbour_index].device
+            for neighbour_index, neighbour in numbered(devices)
             if neighbour.group == devices[device].group
         )
-        return f"counter set {set_name(number, devices[device], sources[device].device, pool)}"
+        return f"counter set {set_name(counter_set, devices[device], sources[device].device, pool)}"
 
     def pool(self, pool: PoolAccess) -> str:
         """Return the fault of a pool, in words."""
@@ -444,48 +444,48 @@ class Change:
     def of(self, demand: Demand, offers: Offers) -> Demand:
         """The changed demand, free to go to any node and without its gang."""
         claims = tuple(
-            self._claim(place, claim, offers)
-            for place, claim in enumerate(demand.claims)
-            if place not in self.claims
+            self._claim(claim_index, claim, offers)
+            for claim_index, claim in enumerate(demand.claims)
+            if claim_index not in self.claims
         )
         return demand.by_itself(claims=claims, nodes=None)
 
-    def _claim(self, place: int, claim: Claim, offers: Offers) -> Claim:
+    def _claim(self, claim_index: int, claim: Claim, offers: Offers) -> Claim:
         return replace(
             claim,
             requests=tuple(
-                self._request((place, number), request, offers)
-                for number, request in enumerate(claim.requests)
-                if (place, number) not in self.requests
+                self._request((claim_index, request_index), request, offers)
+                for request_index, request in enumerate(claim.requests)
+                if (claim_index, request_index) not in self.requests
             ),
             constraints=tuple(
                 constraint
-                for number, constraint in enumerate(claim.constraints)
-                if (place, number) not in self.constraints
+                for constraint_index, constraint in enumerate(claim.constraints)
+                if (claim_index, constraint_index) not in self.constraints
             ),
         )
 
     def _request(
-        self, place: tuple[int, int], request: Request, offers: Offers
+        self, position: tuple[int, int], request: Request, offers: Offers
     ) -> Request:
         return replace(
             request,
             alternatives=tuple(
-                self._alternative((*place, number), alternative, offers)
-                for number, alternative in enumerate(request.alternatives)
+                self._alternative((*position, choice), alternative, offers)
+                for choice, alternative in enumerate(request.alternatives)
             ),
         )
 
     def _alternative(
-        self, place: Place, alternative: Alternative, offers: Offers
+        self, position: Place, alternative: Alternative, offers: Offers
     ) -> Alternative:
         index = offers.vary(
-            alternative.index, self.variations.get(place, Variation())
+            alternative.index, self.variations.get(position, Variation())
         )
         return replace(
             alternative,
             index=index,
-            count=self.counts.get(place, alternative.count),
+            count=self.counts.get(position, alternative.count),
         )
 
     def __or__(self, change: Change) -> Change:
@@ -496,8 +496,8 @@ class Change:
         }
         in_both = self.variations.keys() & change.variations.keys()
         varied = {
-            place: self.variations[place] | change.variations[place]
-            for place in in_both
+            position: self.variations[position] | change.variations[position]
+            for position in in_both
         }
         return replace(
             self, **{**joined, "variations": joined["variations"] | varied}
@@ -547,9 +547,9 @@ class Suggestion:
 def constraint_places(claims: Sequence[Claim]) -> list[list[tuple[int, int]]]:
     """Each constraint by claim and place there; one over several claims is in several places."""
     places_of: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)
-    for number, claim in enumerate(claims):
+    for claim_index, claim in enumerate(claims):
         for index, constraint in enumerate(claim.constraints):
-            places_of[constraint.scope or (number, index)].append(
-                (number, index)
+            places_of[constraint.scope or (claim_index, index)].append(
+                (claim_index, index)
             )
     return list(places_of.values())

@@ -130,11 +130,11 @@ class Mover:
             Demand(owner, ()),
         )
         allowed = []
-        for number, problem_node in numbered(self._context.problem.nodes):
+        for node_index, problem_node in numbered(self._context.problem.nodes):
             node = by_name[problem_node.name]
             excluded = exclusions.of_running(running, node)
             if not node.spec.unschedulable and not excluded:
-                allowed.append(number)
+                allowed.append(node_index)
         return tuple(allowed)
 
     def _settle(
@@ -485,13 +485,13 @@ class _Blockers:
         )
 
     def _of_device(
-        self, alternative: Alternative, number: DeviceIndex
+        self, alternative: Alternative, device_index: DeviceIndex
     ) -> set[ClaimKey]:
         device, ledger = (
-            self._context.problem.devices[number],
+            self._context.problem.devices[device_index],
             self._context.ledger,
         )
-        charge = self._charge(alternative, number)
+        charge = self._charge(alternative, device_index)
         shortages = ledger.shortages(device, charge, admin=alternative.admin)
         holders = {
             claim

@@ -86,17 +86,17 @@ def find_demand(
         raise DrallocError(
             "explain needs the name of a claim or of a pod, and not both"
         )
-    for number, demand in numbered(compiled.problem.demands):
+    for demand_index, demand in numbered(compiled.problem.demands):
         if claim is not None and claim in {
             listed.key for listed in demand.claims
         }:
-            return number
+            return demand_index
         if (
             pod is not None
             and demand.key == pod
             and pod_of(compiled.cluster, demand) is not None
         ):
-            return number
+            return demand_index
     if claim is not None:
         raise DrallocError(_about_claim(compiled, claim))
     raise DrallocError(_about_pod(compiled, pod or ClaimKey("", "")))
@@ -446,16 +446,16 @@ def placed_before(
     )
 
 
-def gang_blocker(problem: Problem, number: DemandIndex) -> DemandIndex | None:
+def gang_blocker(problem: Problem, demand: DemandIndex) -> DemandIndex | None:
     """The first member of a demand's gang that first fit cannot place; None if it places as many as the gang needs."""
-    before, members = _order(problem, number)
+    before, members = _order(problem, demand)
     # By itself, each member is placed if it fits, whether the others do or not.
     placements = _replayed(problem, before, members, Demand.by_itself)
     placed = {placement.demand for placement in placements}
     gang = [
         member
         for member in members
-        if problem.demands[member].gang == problem.demands[number].gang
+        if problem.demands[member].gang == problem.demands[demand].gang
     ]
     quorum = quorum_of([problem.demands[member] for member in gang])
     if len(placed.intersection(gang)) >= quorum:
@@ -464,10 +464,10 @@ def gang_blocker(problem: Problem, number: DemandIndex) -> DemandIndex | None:
 
 
 def failing_gangs(
-    problem: Problem, number: DemandIndex
+    problem: Problem, demand: DemandIndex
 ) -> dict[str, DemandIndex]:
     """Gangs of a demand's tree that first fit cannot place after the others, each with the first of its demands."""
-    before, members = _order(problem, number)
+    before, members = _order(problem, demand)
     # Without parent, each gang of the tree is placed if it fits, whether the others do or not.
     placements = _replayed(
         problem, before, members, partial(replace, parent=None)
@@ -481,14 +481,14 @@ def failing_gangs(
     return {problem.demands[index].gang: index for index in reversed(failing)}
 
 
-def is_tree_admitted(problem: Problem, number: DemandIndex) -> bool:
+def is_tree_admitted(problem: Problem, demand: DemandIndex) -> bool:
     """Whether first fit places a demand with the groups above its gang."""
-    placements = _replayed(problem, *_order(problem, number), replace)
-    return any(placement.demand == number for placement in placements)
+    placements = _replayed(problem, *_order(problem, demand), replace)
+    return any(placement.demand == demand for placement in placements)
 
 
 def _order(
-    problem: Problem, number: DemandIndex
+    problem: Problem, demand_index: DemandIndex
 ) -> tuple[list[DemandIndex], list[DemandIndex]]:
     """The demands that are placed before a demand's gang, in order, and the gang."""
     gangs: dict[object, list[DemandIndex]] = defaultdict(list)
@@ -496,7 +496,7 @@ def _order(
         gangs[demand.placed_with or index].append(index)
     before: list[DemandIndex] = []
     for members in gangs.values():
-        if number in members:
+        if demand_index in members:
             return before, members
         before += members
     raise AssertionError("every demand is in a gang, be it alone")

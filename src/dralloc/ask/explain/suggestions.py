@@ -144,15 +144,15 @@ class _AddedNodes:
             # No device of another node alone can matter, but for what caps count.
             scenario = scenario.without_slices_of(self.nodes.keys())
         compiled = self.oracle.compiled.again(scenario.cluster, nodes=names)
-        numbers = {
-            problem_node.name: number
-            for number, problem_node in numbered(compiled.problem.nodes)
+        node_indices = {
+            problem_node.name: index
+            for index, problem_node in numbered(compiled.problem.nodes)
         }
         demand = self._demand(compiled)
         return [
             node
             for node, name in zip(nodes, names, strict=True)
-            if self.oracle.fits(compiled, demand, numbers[name])
+            if self.oracle.fits(compiled, demand, node_indices[name])
         ]
 
     def _demand(self, compiled: CompiledCluster) -> Demand:
@@ -290,12 +290,12 @@ _MOST_AMOUNTS = 64
 
 def _scaled_down(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
     """Return, by request the largest count, and by capacity the largest amount, that can be served."""
-    for place, claim, alternative in alternatives_of(
+    for position, claim, alternative in alternatives_of(
         oracle.snapshot.demand.claims
     ):
         for suggestion in (
-            *_fewer(oracle, place, alternative),
-            *_smaller(oracle, place, alternative),
+            *_fewer(oracle, position, alternative),
+            *_smaller(oracle, position, alternative),
         ):
             request = request_text(claim, alternative)
             text = f"{request}: ask for {suggestion.text}"
@@ -314,17 +314,21 @@ def _largest(
             tried[value] = certificate
         return certificate is None
 
-    number = bisect_left(values, True, key=refused)
-    return (values[number - 1], tried[values[number - 1]]) if number else None
+    admitted_count = bisect_left(values, True, key=refused)
+    return (
+        (values[admitted_count - 1], tried[values[admitted_count - 1]])
+        if admitted_count
+        else None
+    )
 
 
 def _fewer(
-    oracle: FeasibilityOracle, place: Place, alternative: Alternative
+    oracle: FeasibilityOracle, position: Place, alternative: Alternative
 ) -> Iterator[Suggestion]:
     count = alternative.count or 0
     largest = _largest(
         range(1, count),
-        lambda fewer: oracle.admit(Change(counts={place: fewer})),
+        lambda fewer: oracle.admit(Change(counts={position: fewer})),
     )
     if largest is not None:
         fewer, certificate = largest
@@ -337,12 +341,12 @@ def _fewer(
             outcome,
             Cost.LESS,
             count - fewer,
-            Change(counts={place: fewer}),
+            Change(counts={position: fewer}),
         )
 
 
 def _smaller(
-    oracle: FeasibilityOracle, place: Place, alternative: Alternative
+    oracle: FeasibilityOracle, position: Place, alternative: Alternative
 ) -> Iterator[Suggestion]:
     requested = oracle.snapshot.context.offers.amounts(alternative.index)
     for name, free in _free_amounts(oracle, alternative).items():
@@ -354,7 +358,7 @@ def _smaller(
         def change_to(nanos: int, name: str = name) -> Change:
             return Change(
                 variations={
-                    place: Variation(
+                    position: Variation(
                         amounts=((name, Quantity(nanos, Format.BINARY)),)
                     )
                 }
@@ -382,10 +386,11 @@ def _free_amounts(
     context = oracle.snapshot.context
     requested = context.offers.amounts(alternative.index)
     free_amounts: dict[str, set[int]] = defaultdict(set)
-    for number, device in numbered(context.problem.devices):
+    for device_index, device in numbered(context.problem.devices):
         if (
             not (device.shareable or requested)
-            or context.offers.selects(alternative.index, number) is not True
+            or context.offers.selects(alternative.index, device_index)
+            is not True
         ):
             continue
         for name, capacity in device.capacity.items():
@@ -422,12 +427,12 @@ class _Other:
         request = (
             f", request {self.alternative.name}," if is_one_of_several else ""
         )
-        number = (
+        count_text = (
             ""
             if count == self.alternative.count
             else f", but {devices_text(count)}"
         )
-        return f"ask as claim {self.claim.key}{request} does ({self._kind()}){number}"
+        return f"ask as claim {self.claim.key}{request} does ({self._kind()}){count_text}"
 
     def _kind(self) -> str:
         criteria = self.criteria
@@ -455,10 +460,10 @@ def substitutes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
     if not isinstance(offers, TableOffers):
         return
     usual = _usual(oracle.compiled.cluster, offers)
-    for place, claim, alternative in alternatives_of(
+    for position, claim, alternative in alternatives_of(
         oracle.snapshot.demand.claims
     ):
-        if alternative.admin or alternative.defect or place[2]:
+        if alternative.admin or alternative.defect or position[2]:
             continue
         own_clauses = offers.clauses(alternative.index)
         tolerations = offers.table.criteria[alternative.index].tolerations
@@ -476,11 +481,11 @@ def substitutes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
                 )
             for remark, criteria in attempts.items():
                 change = Change(
-                    variations={place: Variation(substitute=criteria)}
+                    variations={position: Variation(substitute=criteria)}
                 )
                 certificate = oracle.admit(change)
                 if certificate is not None and _is_of(
-                    place, certificate, of_class
+                    position, certificate, of_class
                 ):
                     text = f"{request_text(claim, alternative)}: {substitute.text(alternative.count)}{remark}"
                     yield Suggestion(
@@ -514,10 +519,10 @@ def _devices_of_class(
 
 
 def _is_of(
-    place: Place, certificate: Certificate, devices: frozenset[DeviceIndex]
+    position: Place, certificate: Certificate, devices: frozenset[DeviceIndex]
 ) -> bool:
     """Whether a request would be served with some of these devices."""
-    claim, request, _ = place
+    claim, request, _ = position
     granted = [
         grant for grant in certificate.grants[claim] if grant.request == request
     ]
@@ -624,12 +629,12 @@ def _roomiest_first(
     """Return the nodes by what is left of an amount that the rule is about, the most first; None for other rules."""
     if member.kind is not MemberKind.NODES:
         return None
-    left: dict[NodeIndex, int] = {}
+    remaining: dict[NodeIndex, int] = {}
     for node in oracle.snapshot.problem.all_nodes:
         bar = _shortage_bar(oracle, member, node)
         if bar:
-            left[node] = bar.left
-    return sorted(left, key=lambda node: -left[node]) or None
+            remaining[node] = bar.left
+    return sorted(remaining, key=lambda node: -remaining[node]) or None
 
 
 def _less(bar: Bar) -> str:

@@ -301,15 +301,15 @@ def _node_type_of(compiled: CompiledCluster) -> Callable[[PoolID], str]:
         for node in compiled.cluster.nodes
     }
     reached_by: dict[PoolID, set[int]] = defaultdict(set)
-    for number, node in numbered(problem.nodes):
+    for node_index, node in numbered(problem.nodes):
         for pool in node.pools:
             if pool.devices:
-                reached_by[pool.id].add(number)
+                reached_by[pool.id].add(node_index)
     first: dict[Hashable, str] = {}
 
     @cache
-    def type_of(number: NodeIndex) -> str:
-        node = problem.nodes[number]
+    def type_of(node_index: NodeIndex) -> str:
+        node = problem.nodes[node_index]
         if label := labels[node.name].get(_INSTANCE_TYPE):
             return label
         published = Tally(
@@ -329,8 +329,8 @@ def _node_type_of(compiled: CompiledCluster) -> Callable[[PoolID], str]:
 
 def _published(problem: Problem, device: Device) -> Hashable:
     draws = tuple(
-        (problem.counters[number].id.counter, amount)
-        for number, amount in device.consumes
+        (problem.counters[counter].id.counter, amount)
+        for counter, amount in device.consumes
     )
     capacity = tuple(
         (name, entry.total) for name, entry in device.capacity.items()
@@ -527,12 +527,12 @@ def _room(mix: CompiledMix) -> Sequence[NodeBars | None]:
     compiled = mix.compiled
     if not compiled.may_bind:
         return [None] * len(mix.demands)
-    numbers = {
-        demand.key: number
-        for number, demand in numbered(compiled.problem.demands)
+    demand_indices = {
+        demand.key: index
+        for index, demand in numbered(compiled.problem.demands)
     }
     return [
-        NodeBars(compiled, numbers[demand.key], (), exact=True)
+        NodeBars(compiled, demand_indices[demand.key], (), exact=True)
         for demand in mix.demands
     ]
 

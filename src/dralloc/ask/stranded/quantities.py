@@ -134,13 +134,13 @@ class Quantities:
         return self._sources[device].requested_counters
 
     def _counters(self) -> Iterator[tuple[QuantityKey, MeasuredQuantity]]:
-        for number, counter in numbered(self._problem.counters):
-            id_, family = counter.id, self._family(number)
+        for counter_index, counter in numbered(self._problem.counters):
+            id_, family = counter.id, self._family(counter_index)
             pool = PoolID(id_.driver, id_.pool)
-            free = max(0, self._ledger.free[number])
+            free = max(0, self._ledger.free[counter_index])
             name = f"counter {family or id_.counter}"
             yield (
-                ("counter", number, ""),
+                ("counter", counter_index, ""),
                 MeasuredQuantity(
                     pool,
                     id_.counter_set,
@@ -151,12 +151,12 @@ class Quantities:
                 ),
             )
 
-    def _family(self, number: CounterIndex) -> str:
+    def _family(self, counter_index: CounterIndex) -> str:
         """Return the name of a counter without its number if it stands for a place; empty if not."""
-        counter = self._problem.counters[number]
+        counter = self._problem.counters[counter_index]
         stem = _stem(counter.id.counter)
         siblings = self._siblings[counter.group, counter.id.counter_set, stem]
-        is_place = stem and siblings > 1 and number not in self._divided
+        is_place = stem and siblings > 1 and counter_index not in self._divided
         return f"{stem}*" if is_place else ""
 
     @cached_property
@@ -164,8 +164,8 @@ class Quantities:
         """Count how many undivided counters of a set are called alike but for their number."""
         return Tally(
             (counter.group, counter.id.counter_set, _stem(counter.id.counter))
-            for number, counter in numbered(self._problem.counters)
-            if number not in self._divided
+            for counter_index, counter in numbered(self._problem.counters)
+            if counter_index not in self._divided
         )
 
     @cached_property
@@ -173,15 +173,15 @@ class Quantities:
         """Return the counters of which some device takes a part, or takes what a claim asks for."""
         counters = self._problem.counters
         divided = {
-            number
+            counter
             for source in self._sources
-            for number, _ in source.requested_counters
+            for counter, _ in source.requested_counters
         }
         for device in self._problem.devices:
             divided.update(
-                number
-                for number, amount in device.consumes
-                if amount != counters[number].total
+                counter
+                for counter, amount in device.consumes
+                if amount != counters[counter].total
             )
         return divided
 
@@ -270,16 +270,18 @@ def lift_of(
     problem: Problem, quantities: Quantities, lifted: frozenset[Cause]
 ) -> Lift:
     """Return the limits that do not count in a context once the rules behind some causes are lifted."""
-    places = set()
+    positional_limits = set()
     if Cause.GEOMETRY in lifted:
-        for (_, number, _), quantity in quantities.by_key.items():
+        for (_, counter, _), quantity in quantities.by_key.items():
             if quantity.positional:
-                id_ = problem.counters[CounterIndex(number)].id
-                places.add(Limit(Scarcity.COUNTER, id_.driver, id_.counter))
+                id_ = problem.counters[CounterIndex(counter)].id
+                positional_limits.add(
+                    Limit(Scarcity.COUNTER, id_.driver, id_.counter)
+                )
     limits = (
         limit
         for limit in limits_of(problem)
-        if limit in places or _CAUSES[limit.scarcity] in lifted
+        if limit in positional_limits or _CAUSES[limit.scarcity] in lifted
     )
     return Lift(frozenset(limits), lenient=True)
 

@@ -150,41 +150,44 @@ class Granter:
         return Grantable(
             tuple(
                 Granting(
-                    devices[place],
-                    charge(alternative, devices[place]) or Charge(),
+                    devices[part_device],
+                    charge(alternative, devices[part_device]) or Charge(),
                 )
-                for alternative, place in granted
+                for alternative, part_device in granted
             ),
-            tuple(devices[place] for place in serving),
+            tuple(devices[part_device] for part_device in serving),
         )
 
     def _look(
         self, part: Subproblem, demand: Demand, node: NodeIndex
     ) -> tuple[list[tuple[AlternativeIndex, DeviceIndex]], list[DeviceIndex]]:
-        """Return the possible pairs of alternative and device on a node, and their devices, by place in the part."""
+        """Return the possible pairs of alternative and device on a node, and their devices, by index in the part."""
         screening = Screening(self._context)
         offered = frozenset(part.problem.nodes[ONLY_NODE].devices())
         candidates = []
         for alternative in demand.alternatives():
-            for place, device in zip(
+            for part_device, device in zip(
                 indices(part.problem.devices), part.devices, strict=True
             ):
                 if (
                     not alternative.admin
-                    and place in offered
+                    and part_device in offered
                     and screening.serves(alternative, device, node, self._lift)
                 ):
-                    candidates.append((alternative, place))
-        serving = list(dict.fromkeys(place for _, place in candidates))
+                    candidates.append((alternative, part_device))
+        serving = list(
+            dict.fromkeys(part_device for _, part_device in candidates)
+        )
         if _takes_one(demand):
             return [
-                (alternative.index, place) for alternative, place in candidates
+                (alternative.index, part_device)
+                for alternative, part_device in candidates
             ], serving
         trials = _Trials(part, demand)
         if not trials.fits:
             return [], []
-        for alternative, place in candidates:
-            trials.force(alternative, place)
+        for alternative, part_device in candidates:
+            trials.force(alternative, part_device)
         return sorted(trials.granted), serving
 
 
@@ -217,9 +220,9 @@ class _Trials:
             alternative.admin for alternative in self._demand.alternatives()
         )
 
-    def force(self, alternative: Alternative, place: DeviceIndex) -> None:
+    def force(self, alternative: Alternative, device: DeviceIndex) -> None:
         """Look for an answer in which the alternative is granted the device."""
-        if (alternative.index, place) in self.granted:
+        if (alternative.index, device) in self.granted:
             return
         if alternative.count is None:
             # Of all devices it gets all or none.
@@ -235,7 +238,7 @@ class _Trials:
                 alternative, index=_OTHERS, count=alternative.count - 1
             )
             parts.append(others)
-        forced = _Forced(self._problem.eligibility, alternative.index, place)
+        forced = _Forced(self._problem.eligibility, alternative.index, device)
         names = dict.fromkeys((_FORCED, _OTHERS), alternative.index)
         self._enter(_with(self._demand, alternative, parts), forced, names)
 
@@ -372,9 +375,9 @@ class Splitter:
     def grantable(self) -> Mapping[int, Sequence[Grantable]]:
         """Return the grants that each demand of the mix could get on each of its nodes, with all rules in force."""
         granter, grantable = self._granter(frozenset()), {}
-        for number, demand in enumerate(self._demands):
+        for index, demand in enumerate(self._demands):
             nodes = granter.nodes(demand)
-            grantable[number] = [granter.on(demand, node) for node in nodes]
+            grantable[index] = [granter.on(demand, node) for node in nodes]
         return grantable
 
     def causes(
@@ -458,10 +461,10 @@ class Splitter:
     def _usable(self, grantings: Iterable[Granting]) -> dict[QuantityKey, int]:
         """Return the amount of each quantity that such grants can take."""
         takes: dict[QuantityKey, _Takes] = defaultdict(_Takes)
-        for number, charge in set(grantings):
-            device = self._problem.devices[number]
-            once = Tally[QuantityKey](dict(self.quantities.once(number)))
-            for key, amount in self.quantities.each_time(number, charge):
+        for device_index, charge in set(grantings):
+            device = self._problem.devices[device_index]
+            once = Tally[QuantityKey](dict(self.quantities.once(device_index)))
+            for key, amount in self.quantities.each_time(device_index, charge):
                 if device.shareable:
                     takes[key].repeated.add(amount)
                 else:
@@ -503,10 +506,10 @@ class Splitter:
             return any(selects(index, device) is True for index in alternatives)
 
         selected_on = {}
-        for number, node in numbered(self._problem.nodes):
-            selected_on[number] = keys = set[QuantityKey]()
+        for node_index, node in numbered(self._problem.nodes):
+            selected_on[node_index] = keys = set[QuantityKey]()
             for device in node.devices():
-                if self._problem.on_node(device, number) and is_selected(
+                if self._problem.on_node(device, node_index) and is_selected(
                     device
                 ):
                     keys.update(self.quantities.keys(device))

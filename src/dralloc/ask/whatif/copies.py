@@ -73,37 +73,39 @@ def copies(demand: Demand, number: int) -> Iterator[Demand]:
         for claim in demand.claims
     )
     pattern = demand.by_itself(weight=1, priority=0, claims=claims)
-    for place in range(number):
+    for copy_index in range(number):
         claims = tuple(
-            replace(claim, key=_numbered(claim.key, place))
+            replace(claim, key=_numbered(claim.key, copy_index))
             for claim in pattern.claims
         )
-        yield replace(pattern, key=_numbered(demand.key, place), claims=claims)
+        yield replace(
+            pattern, key=_numbered(demand.key, copy_index), claims=claims
+        )
 
 
 def replicated(
-    problem: Problem, demands: Sequence[Demand], numbers: Sequence[int]
+    problem: Problem, demands: Sequence[Demand], counts: Sequence[int]
 ) -> Problem:
     """The problem with so many copies of each demand, one demand after the other."""
-    groups = map(copies, demands, numbers)
+    groups = map(copies, demands, counts)
     return replace(problem, demands=tuple(chain.from_iterable(groups)))
 
 
 def by_demand(
-    placements: Sequence[Placement], numbers: Sequence[int]
+    placements: Sequence[Placement], counts: Sequence[int]
 ) -> tuple[tuple[Placement, ...], ...]:
     """Placements in a problem with so many copies of each demand, by what they are copies of."""
     origins = [
-        origin for origin, number in enumerate(numbers) for _ in range(number)
+        origin for origin, count in enumerate(counts) for _ in range(count)
     ]
-    copies_of: list[list[Placement]] = [[] for _ in numbers]
+    copies_of: list[list[Placement]] = [[] for _ in counts]
     for placement in placements:
         copies_of[origins[placement.demand]].append(placement)
     return tuple(map(tuple, copies_of))
 
 
-def _numbered(key: ClaimKey, place: int) -> ClaimKey:
-    return ClaimKey(key.namespace, f"{key.name} {place}")
+def _numbered(key: ClaimKey, copy_index: int) -> ClaimKey:
+    return ClaimKey(key.namespace, f"{key.name} {copy_index}")
 
 
 def takes_nothing(problem: Problem, demand: Demand) -> bool:
@@ -202,11 +204,12 @@ class PerDeviceBound:
             for claim in self.demand.claims
             for request in claim.requests
         ]
-        numbers = [
+        estimates = [
             self._of_request(request, times or {}) for request in requests
         ]
         return min(
-            (number for number in numbers if number is not None), default=None
+            (estimate for estimate in estimates if estimate is not None),
+            default=None,
         )
 
     def _of_request(
@@ -405,7 +408,7 @@ def _is_within(box: _Box, boxes: Sequence[_Box]) -> bool:
 
 
 def _covers(vector: Vector, least: Vector) -> bool:
-    return all(number >= low for number, low in zip(vector, least, strict=True))
+    return all(value >= low for value, low in zip(vector, least, strict=True))
 
 
 def _with(vector: Vector, axis: int, value: int) -> Vector:
@@ -458,9 +461,9 @@ class JointPacking:
 
         def fitting(demand: Demand, limit: int) -> int:
             bound = PerDeviceBound(part, demand).total()
-            number = limit if bound is None else min(limit, bound)
-            _, solution = cls(part, [demand], (number,), options).best(
-                [[1] * number]
+            max_count = limit if bound is None else min(limit, bound)
+            _, solution = cls(part, [demand], (max_count,), options).best(
+                [[1] * max_count]
             )
             return solution.tiers[0].bound
 
@@ -476,8 +479,8 @@ class JointPacking:
             high - low for low, high in zip(least, self.max_counts, strict=True)
         ]
         beyond = [
-            1 if place == last else extra[last] + 1
-            for place in range(len(least))
+            1 if demand == last else extra[last] + 1
+            for demand in range(len(least))
         ]
         total_beyond = sum(map(mul, extra, beyond))
         must = total_beyond + 1
@@ -485,16 +488,14 @@ class JointPacking:
             [must] * low + [weight] * further
             for low, further, weight in zip(least, extra, beyond, strict=True)
         ]
-        numbers, solution = self.best(weights)
+        counts, solution = self.best(weights)
         tier = solution.tiers[0]
-        if any(
-            number < low for number, low in zip(numbers, least, strict=True)
-        ):
+        if any(count < low for count, low in zip(counts, least, strict=True)):
             # It is proven that so many of each do not fit if their weight is out of reach.
             self.proven &= tier.bound < sum(least) * must
             return None
         self.proven &= tier.proven
-        return numbers
+        return counts
 
     def best(self, weights: Sequence[Sequence[int]]) -> tuple[Vector, Solution]:
         """Return the numbers of copies with the largest weight, given the weights of the copies of each demand."""
@@ -509,10 +510,10 @@ class JointPacking:
         solution = solve(problem, self.options)
         check(problem, solution)
         placed = by_demand(solution.placements, sizes)
-        numbers = tuple(map(len, placed))
-        if any(numbers):
-            self.placed.setdefault(numbers, placed)
-        return numbers, solution
+        counts = tuple(map(len, placed))
+        if any(counts):
+            self.placed.setdefault(counts, placed)
+        return counts, solution
 
     def first_fit(self, numbers: Vector) -> Vector:
         """Return how many of each first fit places, of so many of them, one demand after the other."""
@@ -596,7 +597,7 @@ def count_copies(
     counted = _Counting(*part).run(options or Options())
     if not counted.reason or counted.first_fit is None:
         return counted
-    if any(number > 1 for number in times.values()):
+    if any(count > 1 for count in times.values()):
         raise NotRepresentativeError
     # An error on one node ends the attempt, and leaves nothing for the nodes behind it.
     greedy = _Counting(problem, demand, {}).first_fit(counted.per_device)
@@ -613,8 +614,8 @@ def _one_of_each(
 ) -> tuple[Problem, Demand, dict[int, int]]:
     """The problem with one node of each class, the demand there, and how often each of these nodes counts."""
     counts: dict[int, int] = {}
-    for place, group in enumerate(classes.groups):
-        counts[place] = sum(times.get(node, 1) for node in group)
+    for class_index, group in enumerate(classes.groups):
+        counts[class_index] = sum(times.get(node, 1) for node in group)
     representatives = [group[0] for group in classes.groups]
     part = cut(problem, representatives).problem
     return part, replace(demand, nodes=None), counts
@@ -651,18 +652,23 @@ class _Counting:
         check(problem, best)
         if self._is_endless(problem, best):
             ends = not self._is_endless(problem, greedy)
-            number = self._count(greedy) if ends else None
+            greedy_count = self._count(greedy) if ends else None
             return CopyCount(
-                None, None, number, None, _first_error(greedy), best.warnings
+                None,
+                None,
+                greedy_count,
+                None,
+                _first_error(greedy),
+                best.warnings,
             )
-        number, tier = self._count(best), best.tiers[0]
+        count, tier = self._count(best), best.tiers[0]
         # What is open could be open on nodes of the most frequent class; if no copy is left, there could be more.
         open_ended = tier.value == len(problem.demands) != max_copies
-        bound = number + (tier.bound - tier.value) * max(
+        bound = count + (tier.bound - tier.value) * max(
             self.times.values(), default=1
         )
         return CopyCount(
-            number=number,
+            number=count,
             bound=per_device if open_ended else bound,
             first_fit=self._count(greedy),
             per_device=per_device,
@@ -694,10 +700,10 @@ class _Counting:
         return first_fit(self._replicated(max_copies))
 
     def _replicated(self, max_copies: int | None) -> Problem:
-        number = min(
+        count = min(
             _TRIES[-1] if max_copies is None else max_copies, MOST_COPIES
         )
-        return replicated(self.problem, [self.demand], [max(number, 1)])
+        return replicated(self.problem, [self.demand], [max(count, 1)])
 
     def _count(self, solution: Solution) -> int:
         return sum(

@@ -57,9 +57,9 @@ class Itinerary:
     @property
     def steps(self) -> Iterator[StepFields]:
         """Each step with the claims that it concerns."""
-        for number, step in enumerate(self.outcome.steps, 1):
+        for ordinal, step in enumerate(self.outcome.steps, 1):
             claims = [*self._moved(step), *self._admitted(step)]
-            yield StepFields(step=number, action=step.action, claims=claims)
+            yield StepFields(step=ordinal, action=step.action, claims=claims)
 
     def _moved(self, step: MigrationStep) -> Iterator[ClaimMove]:
         for move in step.moves:
@@ -69,8 +69,8 @@ class Itinerary:
                 else ()
             )
             homes = {key: (node, devices) for key, node, devices in gained}
-            for number in move.option.movers:
-                mover = self.movable.migration.movers[number]
+            for mover_index in move.option.movers:
+                mover = self.movable.migration.movers[mover_index]
                 node, devices = homes.get(mover.key, (None, ()))
                 yield ClaimMove(
                     claim=str(mover.key),
@@ -105,7 +105,7 @@ class Itinerary:
         """
         users, compiled = self.movable.users, self.movable.compiled
         migration, bindings = self.movable.migration, list(self._bindings())
-        moved = {migration.movers[number].key for number in self.outcome.moved}
+        moved = {migration.movers[mover].key for mover in self.outcome.moved}
         moving = {
             binding.pod
             for binding in bindings
@@ -174,15 +174,15 @@ class Itinerary:
         """Restarts, warnings, and what is not known."""
         if self.outcome.restarts:
             proof = "" if self.outcome.fewest else ", perhaps fewer would do"
-            number = self.outcome.restarts
+            restarts = self.outcome.restarts
             moves = (
                 "1 move is a restart: it frees before it holds"
-                if number == 1
+                if restarts == 1
                 else ""
             )
             moves = (
                 moves
-                or f"{number} moves are restarts: they free before they hold"
+                or f"{restarts} moves are restarts: they free before they hold"
             )
             yield Line(f"\n{moves}{proof}.")
         if self.movable.unknown:
@@ -233,7 +233,7 @@ class Defragmentation(Provisional):
         """The pods, and claims that no pod uses, that are admitted with the moves."""
         demands = self.itinerary.movable.migration.problem.demands
         return tuple(
-            demands[number].key for number in self.itinerary.outcome.admitted
+            demands[demand].key for demand in self.itinerary.outcome.admitted
         )
 
     @property

@@ -128,10 +128,10 @@ class Needed(Fields):
 
 
 def _needed(kinds: Iterable[NodeType], info: ValidationInfo) -> list[Needed]:
-    numbers = described(info).numbers
+    counts = described(info).numbers
     return [
-        Needed(kind=kind.name, number=number, **asdict(kind))
-        for kind, number in zip(kinds, numbers, strict=True)
+        Needed(kind=kind.name, number=count, **asdict(kind))
+        for kind, count in zip(kinds, counts, strict=True)
     ]
 
 
@@ -302,9 +302,9 @@ class Fixed(Fields):
 
 
 def _on_demand(served: Iterable[int], info: ValidationInfo) -> OnDemand:
-    numbers = list(served)
+    counts = list(served)
     return OnDemand(
-        served=numbers, total=sum(numbers), bound=described(info).bound
+        served=counts, total=sum(counts), bound=described(info).bound
     )
 
 

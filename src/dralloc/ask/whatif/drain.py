@@ -96,9 +96,9 @@ class Obstacle:
 
     def _can_go(self, groups: Sequence[ClaimGroup]) -> bool:
         """Whether these groups can all go while the others stay."""
-        numbers = {
-            number
-            for number, group in enumerate(self.movable.groups)
+        group_indices = {
+            index
+            for index, group in enumerate(self.movable.groups)
             if group in groups
         }
         worth = sum(
@@ -108,7 +108,7 @@ class Obstacle:
             raise _OpenError
         limited = with_time_left(self.options, self.stop)
         tier = rearrange(
-            self.movable.migration.only(numbers), None, limited
+            self.movable.migration.only(group_indices), None, limited
         ).tiers[0]
         if tier.value < worth <= tier.bound:
             raise _OpenError
@@ -122,13 +122,13 @@ class Obstacle:
         compiled = replace(
             self.movable, groups=(ClaimGroup(moving, group.pods),)
         ).compiled
-        number = find_demand(
+        demand = find_demand(
             compiled,
             None if group.pods else group.claims[0],
             group.pods[0].key if group.pods else None,
         )
         oracle = FeasibilityOracle(
-            snapshot_of(compiled, number, ()), compiled, Mode.OPTIMAL
+            snapshot_of(compiled, demand, ()), compiled, Mode.OPTIMAL
         )
         return find_conflict(oracle, members_of(oracle))
 
@@ -201,8 +201,8 @@ class Drain(Provisional):
         return parts
 
     def _verdict(self) -> str:
-        number = len(self.claims)
-        if not number:
+        claim_count = len(self.claims)
+        if not claim_count:
             return (
                 "no claim depends on it"
                 if len(self.nodes) == 1
@@ -210,8 +210,8 @@ class Drain(Provisional):
             )
         if self.possible:
             return (
-                f"all {number} claims fit on other nodes"
-                if number > 1
+                f"all {claim_count} claims fit on other nodes"
+                if claim_count > 1
                 else "the claim fits on another node"
             )
         proof = (
@@ -219,7 +219,9 @@ class Drain(Provisional):
             if self.gone == self.most
             else f"at most {self.most} do"
         )
-        return f"{self.gone} of {number} claims fit on other nodes, {proof}"
+        return (
+            f"{self.gone} of {claim_count} claims fit on other nodes, {proof}"
+        )
 
     def _reason(self) -> Iterator[Part]:
         rows = [
@@ -322,7 +324,7 @@ def drain(
     itinerary = Itinerary(movable, outcome)
     with phase(timings, "check"):
         itinerary.check()
-    moved = {migration.movers[number].key for number in outcome.moved}
+    moved = {migration.movers[mover].key for mover in outcome.moved}
     stuck = tuple(key for key in claims if key not in moved)
     together: tuple[ClaimKey, ...] = ()
     conflict = None

@@ -311,8 +311,8 @@ class Incumbents:
     @cached_property
     def _nodes(self) -> Mapping[str, NodeIndex]:
         return {
-            node.name: number
-            for number, node in numbered(self.compiled.problem.nodes)
+            node.name: index
+            for index, node in numbered(self.compiled.problem.nodes)
         }
 
     @cached_property
@@ -338,13 +338,13 @@ class Incumbents:
         """
         granted: set[ClaimKey] = set()
         placements: list[Placement] = []
-        number = DemandIndex(first)
-        for place, unit in enumerate(self.units):
+        demand = DemandIndex(first)
+        for unit_index, unit in enumerate(self.units):
             for pod in unit.pods:
-                if place in units:
+                if unit_index in units:
                     claims = [
                         claim.key
-                        for claim in problem.demands[number].claims
+                        for claim in problem.demands[demand].claims
                         if not claim.is_synthetic
                     ]
                     grants = tuple(
@@ -354,10 +354,10 @@ class Incumbents:
                         for key in claims
                     )
                     placements.append(
-                        Placement(number, self._home(pod), grants)
+                        Placement(demand, self._home(pod), grants)
                     )
                     granted.update(claims)
-                number = DemandIndex(number + 1)
+                demand = DemandIndex(demand + 1)
         return Solution(tuple(with_node_grants(problem, placements)))
 
     def sharing(self, slots: Collection[SlotIndex]) -> frozenset[int]:
@@ -369,8 +369,8 @@ class Incumbents:
             ):
                 holders.add(key)
         return frozenset(
-            number
-            for number, unit in enumerate(self.units)
+            index
+            for index, unit in enumerate(self.units)
             for pod in unit.pods
             if not holders.isdisjoint(self.users.claims_of[pod.key])
         )
@@ -553,8 +553,8 @@ class Staging:
             weights, levels = _unit_weights(units, cost)
             admitted_weight = 1 + sum(weights)
             leading = [
-                replace(demand, weight=0 if number else admitted_weight)
-                for number, demand in enumerate(newcomers)
+                replace(demand, weight=0 if index else admitted_weight)
+                for index, demand in enumerate(newcomers)
             ]
             problem = incumbents.beside(leading, weights)
             irregular = incumbents.irregular(problem, len(newcomers))
@@ -579,29 +579,27 @@ class Staging:
                 )
             left_out += tuple(
                 pod.key
-                for number in sorted(irregular)
-                for pod in units[number].pods
+                for index in sorted(irregular)
+                for pod in units[index].pods
             )
             units = tuple(
                 unit
-                for number, unit in enumerate(units)
-                if number not in irregular
+                for index, unit in enumerate(units)
+                if index not in irregular
             )
 
     def victims(self, solution: Solution) -> Iterator[EvictionUnit]:
         """Yield the units that do not stay in an answer."""
         staying = self.staying(solution)
-        for number, unit in enumerate(self.incumbents.units):
-            if number not in staying:
+        for index, unit in enumerate(self.incumbents.units):
+            if index not in staying:
                 yield unit
 
     def staying(self, solution: Solution) -> frozenset[int]:
         """Return the units, by index, that stay in an answer."""
         placed = {placement.demand for placement in solution.placements}
         return frozenset(
-            number
-            for number, first in enumerate(self._firsts)
-            if first in placed
+            unit for unit, first in enumerate(self._firsts) if first in placed
         )
 
     @cached_property
@@ -625,9 +623,10 @@ class Staging:
         if not admin:
             return frozenset()
         slots = set()
-        for number, device in numbered(problem.devices):
+        for device_index, device in numbered(problem.devices):
             if device.shareable and any(
-                problem.eligibility.selects(index, number) for index in admin
+                problem.eligibility.selects(index, device_index)
+                for index in admin
             ):
                 slots.add(device.slot)
         return self.incumbents.sharing(slots)
@@ -635,21 +634,19 @@ class Staging:
     def without(self, units: Collection[int]) -> Problem:
         """Return the problem in which some units, by index, have to go."""
         demands = list(self.problem.demands)
-        for number in units:
-            first = self._firsts[number]
-            for place in range(
-                first, first + len(self.incumbents.units[number].pods)
+        for unit in units:
+            first = self._firsts[unit]
+            for demand in range(
+                first, first + len(self.incumbents.units[unit].pods)
             ):
-                demands[place] = replace(demands[place], nodes=())
+                demands[demand] = replace(demands[demand], nodes=())
         return replace(self.problem, demands=tuple(demands))
 
     def alone(self) -> Problem:
         """Return the problem without newcomers."""
         demands = [
-            replace(demand, nodes=())
-            if number < len(self.newcomers)
-            else demand
-            for number, demand in numbered(self.problem.demands)
+            replace(demand, nodes=()) if index < len(self.newcomers) else demand
+            for index, demand in numbered(self.problem.demands)
         ]
         return replace(self.problem, demands=tuple(demands))
 
@@ -660,10 +657,14 @@ class Staging:
         compiled = compile_cluster(cluster, incumbents.choices)
         demands = _newcomer_demands(compiled, self.newcomer)
         all_demands = tuple(compiled.problem.demands)
-        numbers = [DemandIndex(all_demands.index(demand)) for demand in demands]
+        demand_indices = [
+            DemandIndex(all_demands.index(demand)) for demand in demands
+        ]
         weighed = [
-            replace(compiled.whole.demands[number], weight=int(not place))
-            for place, number in enumerate(numbers)
+            replace(
+                compiled.whole.demands[demand_index], weight=int(not position)
+            )
+            for position, demand_index in enumerate(demand_indices)
         ]
         problem = replace(compiled.whole, demands=tuple(weighed), budgets=())
         trial = solve(problem)
@@ -683,11 +684,11 @@ class Staging:
 
     def placed(self, solution: Solution) -> tuple[ClaimKey, ...]:
         """The newcomers that are placed in an answer."""
-        numbers = (placement.demand for placement in solution.placements)
+        demands = (placement.demand for placement in solution.placements)
         return tuple(
-            self.newcomers[number].key
-            for number in numbers
-            if number < len(self.newcomers)
+            self.newcomers[demand].key
+            for demand in demands
+            if demand < len(self.newcomers)
         )
 
     def bindings(self, solution: Solution) -> list[Binding]:

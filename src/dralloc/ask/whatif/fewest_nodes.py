@@ -92,11 +92,11 @@ class NodeCost:
 
 
 class FitsNowhereError(Exception):
-    """A demand, by its place, fits on no type of node."""
+    """A demand, by its index, fits on no type of node."""
 
-    def __init__(self, place: int) -> None:
-        super().__init__(place)
-        self.place = place
+    def __init__(self, demand: int) -> None:
+        super().__init__(demand)
+        self.place = demand
 
 
 def cover_demands(
@@ -175,10 +175,10 @@ class _NodeType:
             needs,
             with_time_left(options, stop),
         )
-        for place, number in enumerate(self.packing.max_counts):
-            if number:
+        for demand, max_count in enumerate(self.packing.max_counts):
+            if max_count:
                 self.price(
-                    [int(place == priced) for priced in range(len(needs))]
+                    [int(demand == priced) for priced in range(len(needs))]
                 )
 
     def price(self, values: Sequence[int]) -> int:
@@ -218,12 +218,12 @@ class _ColumnGeneration:
 
     def homeless(self) -> int | None:
         """A demand of which none fits anywhere."""
-        for place, need in enumerate(self.needs):
+        for demand, need in enumerate(self.needs):
             if need and not any(
-                node_type.packing.max_counts[place]
+                node_type.packing.max_counts[demand]
                 for node_type in self.node_types
             ):
-                return place
+                return demand
         return None
 
     def run(self) -> NodeCover:
@@ -253,9 +253,12 @@ class _ColumnGeneration:
             for _ in range(times)
         ]
         self._verify(sorted(chosen, key=lambda column: column[0]))
-        numbers = Counter(number for number, _ in chosen)
+        node_counts = Counter(type_index for type_index, _ in chosen)
         return NodeCover(
-            tuple(numbers[number] for number in range(len(self.node_types))),
+            tuple(
+                node_counts[type_index]
+                for type_index in range(len(self.node_types))
+            ),
             best.cost,
             self.bound,
         )
@@ -282,13 +285,15 @@ class _ColumnGeneration:
 
     def _columns(self) -> list[CoverColumn]:
         self.columns = [
-            (number, placed)
-            for number, node_type in enumerate(self.node_types)
+            (type_index, placed)
+            for type_index, node_type in enumerate(self.node_types)
             for placed in node_type.packing.placed.values()
         ]
         return [
-            CoverColumn(self.node_types[number].cost, tuple(map(len, placed)))
-            for number, placed in self.columns
+            CoverColumn(
+                self.node_types[type_index].cost, tuple(map(len, placed))
+            )
+            for type_index, placed in self.columns
         ]
 
     def _cover(self) -> Cover:
@@ -306,11 +311,14 @@ class _ColumnGeneration:
         if not chosen:
             return
         problem = replicate(
-            [self.node_types[number].packing.problem for number, _ in chosen]
+            [
+                self.node_types[type_index].packing.problem
+                for type_index, _ in chosen
+            ]
         )
         demands = [
-            replace(demand, nodes=self._homes(chosen, place))
-            for place, demand in enumerate(self.demands)
+            replace(demand, nodes=self._homes(chosen, index))
+            for index, demand in enumerate(self.demands)
         ]
         placements = sorted(
             self._placements(chosen), key=lambda placement: placement.demand
@@ -327,26 +335,26 @@ class _ColumnGeneration:
         """The copies of nodes where the demand may go."""
         return tuple(
             NodeIndex(node)
-            for node, (number, _) in enumerate(chosen)
-            if self.node_types[number].packing.max_counts[demand]
+            for node, (type_index, _) in enumerate(chosen)
+            if self.node_types[type_index].packing.max_counts[demand]
         )
 
     def _placements(
         self, chosen: Sequence[tuple[int, PlacedCopies]]
     ) -> Iterator[Placement]:
-        # By demand, the numbers of its copies that are not placed yet. Nodes may hold more than is needed.
+        # By demand, the indices of its copies that are not placed yet. Nodes may hold more than is needed.
         waiting = [
             iter(range(*span))
             for span in pairwise(accumulate(self.needs, initial=0))
         ]
         start = 0
-        for node, (number, placed) in enumerate(chosen):
-            for numbers, placements in zip(waiting, placed, strict=True):
-                for placement, demand in zip(placements, numbers, strict=False):
+        for node, (type_index, placed) in enumerate(chosen):
+            for copies, placements in zip(waiting, placed, strict=True):
+                for placement, demand in zip(placements, copies, strict=False):
                     yield _shifted(
                         placement, DemandIndex(demand), NodeIndex(node), start
                     )
-            start += len(self.node_types[number].packing.problem.devices)
+            start += len(self.node_types[type_index].packing.problem.devices)
 
 
 def _shifted(
@@ -415,15 +423,15 @@ class FewestNodes(Provisional):
                 kind.example,
                 str(kind.existing),
                 written(kind.price),
-                str(number),
+                str(count),
             )
-            for kind, number in zip(self.kinds, self.numbers, strict=True)
+            for kind, count in zip(self.kinds, self.numbers, strict=True)
         ]
         return [
             Table(
                 "To be held",
                 ("claim", ">number"),
-                [(title, str(number)) for title, number in self.mix],
+                [(title, str(count)) for title, count in self.mix],
             ),
             Table(
                 "Nodes that hold it",
@@ -501,11 +509,11 @@ def fewest_nodes(
     with phase(timings, "fewest nodes"):
         # The solver works on integers: prices are multiples of what their denominators have in common.
         unit = lcm(*(kind.price.denominator for kind in node_types))
-        places = {
-            node.name: place for place, node in numbered(mix.problem.nodes)
+        node_indices = {
+            node.name: index for index, node in numbered(mix.problem.nodes)
         }
         node_costs = [
-            NodeCost(places[kind.example], int(kind.price * unit))
+            NodeCost(node_indices[kind.example], int(kind.price * unit))
             for kind in node_types
         ]
         names = ", ".join(dict.fromkeys(kind.name for kind in node_types))

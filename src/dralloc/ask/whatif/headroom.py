@@ -131,15 +131,15 @@ class IsolatedFirstFit:
         """Return how many of each are placed, of so many; None if an error ends that."""
         states: list[Vector] = [()] * len(self.representatives)
         try:
-            for number in numbers:
-                waiting = number
-                for place, representative in enumerate(self.representatives):
+            for count in numbers:
+                waiting = count
+                for node, representative in enumerate(self.representatives):
                     placed = 0
                     if waiting:
-                        fitting = self._count(representative, states[place])
+                        fitting = self._count(representative, states[node])
                         placed = min(waiting, fitting)
                     waiting -= placed
-                    states[place] = (*states[place], placed)
+                    states[node] = (*states[node], placed)
         except _EndedError:
             return None
         return (
@@ -153,8 +153,8 @@ class IsolatedFirstFit:
         key = representative, before
         if key not in self._counts:
             part, demands, max_counts = self._part(representative)
-            numbers = (*before, max_counts[len(before)])
-            problem = replicated(part, demands[: len(numbers)], numbers)
+            counts = (*before, max_counts[len(before)])
+            problem = replicated(part, demands[: len(counts)], counts)
             solution = first_fit(problem)
             if any(
                 isinstance(error, FatalError)
@@ -223,7 +223,7 @@ class MinkowskiSum:
         """The most of each beyond so many, each before the one that comes last; None if that is too many."""
         extra = self.max_counts[last] - least[last]
         worth = [
-            1 if place == last else extra + 1 for place in range(len(least))
+            1 if demand == last else extra + 1 for demand in range(len(least))
         ]
         point, proven = best_sum(self.sets, least, worth, self.options)
         self.proven &= proven
@@ -287,13 +287,13 @@ def divide(problem: Problem, demands: Sequence[Demand]) -> Divided:
     charges = _Charges(problem, demands)
     nodes: list[Node] = []
     homes: list[NodeIndex] = []
-    for number, node in numbered(problem.nodes):
+    for node_index, node in numbered(problem.nodes):
         selected = [device for device in node.devices() if charges.of(device)]
         for members in map(
             frozenset, separated(problem, selected, charges.counters)
         ):
             nodes.append(_part_of_node(node, members, len(nodes)))
-            homes.append(number)
+            homes.append(node_index)
     moved = []
     for demand in demands:
         if demand.nodes is not None:
@@ -309,14 +309,14 @@ def divide(problem: Problem, demands: Sequence[Demand]) -> Divided:
     return Divided(replace(problem, nodes=tuple(nodes)), moved, homes)
 
 
-def _part_of_node(node: Node, members: Set[int], number: int) -> Node:
+def _part_of_node(node: Node, members: Set[int], part_index: int) -> Node:
     """A node with only these devices, in pools that have any of them."""
     pools = []
     for pool in node.pools:
         devices = tuple(device for device in pool.devices if device in members)
         if devices:
             pools.append(replace(pool, devices=devices))
-    return Node(f"{node.name} #{number}", tuple(pools))
+    return Node(f"{node.name} #{part_index}", tuple(pools))
 
 
 class _Charges:
@@ -428,14 +428,14 @@ def pareto_front(  # noqa: PLR0913 - the last ones have defaults
     exact = packing if sums is None else sums
     front = find_front(max_counts, exact.reach, limit)
 
-    def first_fit(numbers: Vector) -> Vector:
-        placed = None if isolated is None else isolated.first_fit(numbers)
+    def first_fit(counts: Vector) -> Vector:
+        placed = None if isolated is None else isolated.first_fit(counts)
         if placed is None and not alone:
             raise NotRepresentativeError
-        return packing.first_fit(numbers) if placed is None else placed
+        return packing.first_fit(counts) if placed is None else placed
 
     points = tuple(
-        FrontPoint(numbers, first_fit(numbers)) for numbers in front.points
+        FrontPoint(counts, first_fit(counts)) for counts in front.points
     )
     return ParetoFront(points, front.complete, exact.proven)
 
@@ -637,10 +637,8 @@ def _check(mix: CompiledMix, demand: Demand, counted: CopyCount) -> None:
     pod = cluster.pods_by_key[demand.key]
     claims = cluster.pod_claims(pod)
     copies = [
-        changed(
-            pod, metadata=changed(pod.metadata, name=f"{pod.name} {number}")
-        )
-        for number in range(len(counted.homes))
+        changed(pod, metadata=changed(pod.metadata, name=f"{pod.name} {index}"))
+        for index in range(len(counted.homes))
     ]
     entries = {entry.key for entry in mix.demands}
     scenario = Scenario(cluster).without_pods(entries)
@@ -674,8 +672,8 @@ def _joint(
     )
 
 
-def _count(number: int | None) -> str:
-    return "no end" if number is None else str(number)
+def _count(copies: int | None) -> str:
+    return "no end" if copies is None else str(copies)
 
 
 def _exactly(count: CopyCount) -> str:

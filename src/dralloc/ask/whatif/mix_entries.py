@@ -177,12 +177,16 @@ def compile_mix(
         nodes=represented.names if represented else choices.nodes,
     )
     problem = compiled.pods.applied(compiled.problem, copies=MOST_COPIES)
-    places = {demand.key: place for place, demand in numbered(problem.demands)}
+    demand_indices = {
+        demand.key: index for index, demand in numbered(problem.demands)
+    }
     for entry, key in zip(entries, keys, strict=True):
-        if key not in places:
+        if key not in demand_indices:
             raise DrallocError(f"{entry.title}: uses no claims")
-    demands = tuple(problem.demands[places[key]] for key in keys)
-    of_devices = tuple(compiled.problem.demands[places[key]] for key in keys)
+    demands = tuple(problem.demands[demand_indices[key]] for key in keys)
+    of_devices = tuple(
+        compiled.problem.demands[demand_indices[key]] for key in keys
+    )
     order = represented.order if represented else compiled.problem.all_nodes
     return CompiledMix(compiled, problem, demands, of_devices, order)
 
@@ -330,7 +334,7 @@ class WorkloadMix:
         """Return the demands, and how many there are to be of each."""
         return tuple(zip(self.titles, self.numbers, strict=True))
 
-    def without(self, place: int, reason: str) -> WorkloadMix:
+    def without(self, class_index: int, reason: str) -> WorkloadMix:
         """The same without one of the classes.
 
         Raises
@@ -338,14 +342,23 @@ class WorkloadMix:
         DrallocError
             Somebody has named it.
         """
-        text = f"{self.titles[place]}: {reason}"
+        text = f"{self.titles[class_index]}: {reason}"
         if self.named:
             raise DrallocError(text)
         return replace(
             self,
-            demands=(*self.demands[:place], *self.demands[place + 1 :]),
-            titles=(*self.titles[:place], *self.titles[place + 1 :]),
-            numbers=(*self.numbers[:place], *self.numbers[place + 1 :]),
+            demands=(
+                *self.demands[:class_index],
+                *self.demands[class_index + 1 :],
+            ),
+            titles=(
+                *self.titles[:class_index],
+                *self.titles[class_index + 1 :],
+            ),
+            numbers=(
+                *self.numbers[:class_index],
+                *self.numbers[class_index + 1 :],
+            ),
             left_out=(*self.left_out, text),
         )
 
@@ -391,27 +404,29 @@ def workload_mix(
     ]
     offers = problem.eligibility
     classes: dict[Hashable, list[int]] = defaultdict(list)
-    for place, demand in enumerate(demands):
+    for entry_index, demand in enumerate(demands):
         key = (
             demand.nodes,
             demand.is_defective,
             tuple(claim_key(offers, claim) for claim in demand.claims),
         )
-        classes[key].append(place)
+        classes[key].append(entry_index)
     titles: list[str] = []
-    numbers: list[int] = []
+    counts: list[int] = []
     for group in classes.values():
         title = mix_entries[group[0]].title
         equal_count = len(group) - 1
         titles.append(
             f"{title} and {equal_count} like it" if equal_count else title
         )
-        numbers.append(sum(mix_entries[place].number or 1 for place in group))
+        counts.append(
+            sum(mix_entries[entry_index].number or 1 for entry_index in group)
+        )
     return WorkloadMix(
         problem,
         tuple(demands[group[0]] for group in classes.values()),
         tuple(titles),
-        tuple(numbers),
+        tuple(counts),
         bool(entries),
         tuple(left_out),
         mix.compiled,

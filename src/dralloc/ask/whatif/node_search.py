@@ -130,8 +130,8 @@ class NodeSearch:
         }:
             among = frozenset(nodes)
             homes[nodes] = tuple(
-                NodeIndex(place)
-                for place, type_ in enumerate(types)
+                NodeIndex(node)
+                for node, type_ in enumerate(types)
                 if self.nodes[type_] in among
             )
         demands = (
@@ -159,12 +159,12 @@ class NodeSearch:
         """
         # As many nodes as the relaxation uses, the most special types first: first fit
         # goes through them in this order.
-        numbers = relaxed.numbers if relaxed else (0.0,) * len(self.nodes)
+        node_counts = relaxed.numbers if relaxed else (0.0,) * len(self.nodes)
         rank_of = self._ranks()
         types = [
             type_
             for type_ in sorted(rank_of, key=rank_of.__getitem__)
-            for _ in range(ceil(_SPARE * numbers[type_]))
+            for _ in range(ceil(_SPARE * node_counts[type_]))
         ]
         types = types or list(rank_of)
         best: tuple[int, list[int], Sequence[Placement]] | None = None
@@ -198,9 +198,9 @@ class NodeSearch:
         capabilities = NodeCapabilities(problem)
         demand_counts = Counter(
             type_
-            for number, demand in numbered(problem.demands)
+            for demand_index, demand in numbered(problem.demands)
             for type_ in problem.candidate_nodes(demand)
-            if capabilities.could_serve(type_, number)
+            if capabilities.could_serve(type_, demand_index)
         )
         return {
             type_: demand_counts[type_]
@@ -277,9 +277,9 @@ class NodeSearch:
         check(problem, Solution(tuple(best)))
         nodes = {placement.node for placement in best}
         used = Counter(types[node] for node in nodes)
-        cost = sum(self.costs[type_] * number for type_, number in used.items())
-        numbers = tuple(used[type_] for type_ in range(len(self.nodes)))
-        return NodeCover(numbers, cost, min(bound, cost))
+        cost = sum(self.costs[type_] * count for type_, count in used.items())
+        node_counts = tuple(used[type_] for type_ in range(len(self.nodes)))
+        return NodeCover(node_counts, cost, min(bound, cost))
 
     def _order(
         self, problem: Problem, relaxed: RelaxedCover | None

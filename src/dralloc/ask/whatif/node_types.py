@@ -134,8 +134,8 @@ def find_node_types(
         )
     names = [node.name for node in problem.nodes]
     parts = {
-        names[node]: place
-        for place, group in enumerate(classes.groups)
+        names[node]: part
+        for part, group in enumerate(classes.groups)
         for node in group
     }
     useful = {
@@ -325,8 +325,8 @@ def find_representatives(cluster: Cluster, choices: Choices) -> Representatives:
         groups = _refined(groups, key)
     classes = sorted(groups)
     class_of = {
-        node: NodeIndex(number)
-        for number, group in enumerate(classes)
+        node: NodeIndex(index)
+        for index, group in enumerate(classes)
         for node in group
     }
     names = tuple(chosen[group[0]].name for group in classes)
@@ -375,8 +375,8 @@ class _PublishedNodes:
                     compared.update(constraint.attributes)
         self.compared = tuple(sorted(compared))
         self.pools: dict[PoolID, list[int]] = defaultdict(list)
-        for number, slice_ in enumerate(slices):
-            self.pools[slice_.pool_id].append(number)
+        for index, slice_ in enumerate(slices):
+            self.pools[slice_.pool_id].append(index)
         self.reached = find_reach(
             slices, NodeSelections(nodes), self.features
         ).by_node
@@ -413,7 +413,7 @@ class _PublishedNodes:
 
     def _is_plain(self, pool: PoolID) -> bool:
         """Whether there is one generation, whose devices have names of their own and leave the nodes to the slices."""
-        specs = [self.slices[number].spec for number in self.pools[pool]]
+        specs = [self.slices[index].spec for index in self.pools[pool]]
         names = [device.name for spec in specs for device in spec.devices]
         return (
             len({spec.pool.generation for spec in specs}) == 1
@@ -422,19 +422,21 @@ class _PublishedNodes:
         )
 
     def _form(self, pool: PoolID, reached: Set[int]) -> Hashable:
-        numbers = self.pools[pool]
+        slice_indices = self.pools[pool]
         slices = tuple(
             (
-                number in reached,
-                self.slices[number].spec.pool.resource_slice_count,
-                len(self.slices[number].spec.devices),
-                tuple(map(id, self.slices[number].spec.shared_counters)),
+                index in reached,
+                self.slices[index].spec.pool.resource_slice_count,
+                len(self.slices[index].spec.devices),
+                tuple(map(id, self.slices[index].spec.shared_counters)),
             )
-            for number in numbers
+            for index in slice_indices
         )
         by_name = sorted(
-            range(len(numbers)),
-            key=lambda place: self.slices[numbers[place]].metadata.name,
+            range(len(slice_indices)),
+            key=lambda position: (
+                self.slices[slice_indices[position]].metadata.name
+            ),
         )
         return (
             pool.driver,
@@ -445,34 +447,36 @@ class _PublishedNodes:
         )
 
     def _in_use(self, pool: PoolID) -> Hashable:
-        """Return the holdings of allocated claims, by the place of the device."""
+        """Return the holdings of allocated claims, by the position of the device."""
         results = self.results.get(pool, ())
         names = (
             device.name
-            for number in self.pools[pool]
-            for device in self.slices[number].spec.devices
+            for index in self.pools[pool]
+            for device in self.slices[index].spec.devices
         )
-        places = (
-            {name: place for place, name in enumerate(names)} if results else {}
+        positions = (
+            {name: position for position, name in enumerate(names)}
+            if results
+            else {}
         )
         held: Counter[Hashable] = Counter()
         for result in results:
-            if result.device in places:
+            if result.device in positions:
                 consumed = frozenset(
                     (name, amount.nanos)
                     for name, amount in result.consumed_capacity.items()
                 )
                 is_share = result.share_id is not None
-                held[places[result.device], is_share, consumed] += 1
+                held[positions[result.device], is_share, consumed] += 1
         return frozenset(held.items())
 
     def devices(self, node: NodeIndex) -> Hashable:
         """The devices in all pools, as far as demands could tell them apart."""
         recurrence = Recurrence(self.compared)
         return tuple(
-            self._column(self.slices[number], recurrence)
+            self._column(self.slices[index], recurrence)
             for pool in sorted(self.reached[node])
-            for number in self.pools[pool]
+            for index in self.pools[pool]
         )
 
     def _column(

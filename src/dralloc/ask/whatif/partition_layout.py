@@ -184,8 +184,8 @@ class _Comparison:
     def _plan(self, limit: int | None) -> LayoutPlan | None:
         units = []
         for members, layouts in zip(self.classes, self.layouts, strict=True):
-            numbers = tuple(layout.numbers for layout in layouts)
-            units.append(UnitLayouts(len(members), numbers))
+            part_counts = tuple(layout.numbers for layout in layouts)
+            units.append(UnitLayouts(len(members), part_counts))
         choice = choose_layouts(
             units,
             list(self.catalog.types),
@@ -202,14 +202,19 @@ class _Comparison:
         )
         check(self.copies, Solution(placements))
         used: list[tuple[int, tuple[DeviceID, ...], int]] = []
-        for number, members in enumerate(self.classes):
-            rows = zip(self.layouts[number], choice.times[number], strict=True)
+        for class_index, members in enumerate(self.classes):
+            rows = zip(
+                self.layouts[class_index],
+                choice.times[class_index],
+                strict=True,
+            )
             for layout, times in rows:
                 if times:
                     devices = [
-                        members[0].devices[place] for place in layout.places
+                        members[0].devices[position]
+                        for position in layout.places
                     ]
-                    used.append((number, self._names(devices), times))
+                    used.append((class_index, self._names(devices), times))
         # Unit by unit, the most frequent layout first.
         used.sort(key=lambda entry: (entry[0], -entry[2]))
         served = self._served(placements)
@@ -236,8 +241,8 @@ class _Comparison:
         ):
             layout_of_each = chain.from_iterable(map(repeat, layouts, row))
             for unit, layout in zip(members, layout_of_each, strict=True):
-                for place in layout.places:
-                    parts[unit.types[place]].append(unit.devices[place])
+                for position in layout.places:
+                    parts[unit.types[position]].append(unit.devices[position])
         first = 0
         for demand, (need, row) in enumerate(
             zip(self.needs, choice.served, strict=True)
@@ -245,14 +250,14 @@ class _Comparison:
             serving = chain.from_iterable(
                 repeat(type_, served) for type_, served in enumerate(row)
             )
-            for number, type_ in enumerate(serving, first):
+            for copy, type_ in enumerate(serving, first):
                 yield self._placement(
-                    DemandIndex(number), demand, parts[type_].pop()
+                    DemandIndex(copy), demand, parts[type_].pop()
                 )
             first += need
 
     def _placement(
-        self, number: DemandIndex, demand: int, device: DeviceIndex
+        self, copy: DemandIndex, demand: int, device: DeviceIndex
     ) -> Placement:
         picked = self.catalog.pick(demand, device)
         assert picked is not None, "a type serves the demand"
@@ -264,7 +269,7 @@ class _Comparison:
             else ()
             for claim in range(len(self.catalog.demands[demand].claims))
         )
-        return Placement(number, node, grants)
+        return Placement(copy, node, grants)
 
 
 _RULE: Final = (
@@ -308,8 +313,8 @@ class PartitionLayout(Provisional, LayoutComparison):
         rows = [
             (
                 "wanted",
-                *(str(number) for _, number in self.mix),
-                str(sum(number for _, number in self.mix)),
+                *(str(count) for _, count in self.mix),
+                str(sum(count for _, count in self.mix)),
                 "",
                 "",
             )
@@ -348,8 +353,8 @@ class PartitionLayout(Provisional, LayoutComparison):
 
     def _layouts(self) -> Iterator[tuple[str, ...]]:
         for plan in self.plans:
-            for _, partitions, number in plan.layouts:
-                yield _title(plan), str(number), _together(partitions)
+            for _, partitions, unit_count in plan.layouts:
+                yield _title(plan), str(unit_count), _together(partitions)
 
 
 @without_garbage_collection()
@@ -393,13 +398,13 @@ def partition_layout(
         )
         mix = workload_mix(included, entries, options, devices_alone=True)
     with phase(timings, "layouts"):
-        for place, demand in reversed(list(enumerate(mix.demands))):
+        for class_index, demand in reversed(list(enumerate(mix.demands))):
             if read_single(demand) is None:
-                mix = mix.without(place, _RULE)
+                mix = mix.without(class_index, _RULE)
             elif reason := shared_device(mix.problem, demand):
                 if mix.named or len(mix.demands) == 1:
                     raise DrallocError(reason)
-                mix = mix.without(place, reason)
+                mix = mix.without(class_index, reason)
         comparison = compare(mix.problem, mix.demands, mix.numbers, options)
     unmodelled = mix.compiled.beside_devices(
         mix.compiled.cluster.pods, strict=options.strict

@@ -79,9 +79,9 @@ class Unit:
 def read_single(demand: Demand) -> SingleRequest | None:
     """The request of a demand for one device; None if it asks for something else."""
     requests = [
-        SingleRequest(place, number, request.alternatives)
-        for place, claim in enumerate(demand.claims)
-        for number, request in enumerate(claim.requests)
+        SingleRequest(claim_index, request_index, request.alternatives)
+        for claim_index, claim in enumerate(demand.claims)
+        for request_index, request in enumerate(claim.requests)
     ]
     if len(requests) != 1:
         return None
@@ -135,10 +135,10 @@ class PartitionCatalog:
         self.singles = list(filter(None, map(read_single, demands)))
         self.homes: dict[DeviceIndex, list[NodeIndex]] = {}
         """By device the nodes that reach it."""
-        for number, node in numbered(problem.nodes):
+        for node_index, node in numbered(problem.nodes):
             for device in node.devices():
-                if problem.on_node(device, number):
-                    self.homes.setdefault(device, []).append(number)
+                if problem.on_node(device, node_index):
+                    self.homes.setdefault(device, []).append(node_index)
         self.types: dict[frozenset[int], int] = {}
         self.units = tuple(self._units())
 
@@ -241,38 +241,40 @@ class PartitionCatalog:
         sets: dict[tuple[Numbers, Hashable], tuple[DeviceIndex, ...]] = {
             (nothing, _state_with(ledger, ())): ()
         }
-        for place, type_ in zip(indices(part.devices), unit.types, strict=True):
-            for (numbers, _), places in list(sets.items()):
-                after = _state_with(ledger, (*places, place))
+        for device, type_ in zip(
+            indices(part.devices), unit.types, strict=True
+        ):
+            for (counts, _), devices in list(sets.items()):
+                after = _state_with(ledger, (*devices, device))
                 if after is not None:
                     with_it = (
-                        *numbers[:type_],
-                        numbers[type_] + 1,
-                        *numbers[type_ + 1 :],
+                        *counts[:type_],
+                        counts[type_] + 1,
+                        *counts[type_ + 1 :],
                     )
-                    sets.setdefault((with_it, after), (*places, place))
+                    sets.setdefault((with_it, after), (*devices, device))
             if len(sets) > _MOST_STATES:
                 name = self.problem.devices[unit.devices[0]].id
                 raise DrallocError(
                     f"device {name}: more than {_MOST_STATES} sets of its partitions can exist together"
                 )
         examples: dict[Numbers, tuple[DeviceIndex, ...]] = {}
-        for (numbers, _), places in sets.items():
-            examples.setdefault(numbers, places)
+        for (counts, _), devices in sets.items():
+            examples.setdefault(counts, devices)
         return tuple(
-            Layout(numbers, examples[numbers])
-            for numbers in _largest(list(examples))
+            Layout(counts, examples[counts])
+            for counts in _largest(list(examples))
         )
 
 
 def _state_with(
-    ledger: Ledger, places: Sequence[DeviceIndex]
+    ledger: Ledger, device_indices: Sequence[DeviceIndex]
 ) -> Hashable | None:
     """Return all that matters for others once these devices are in use; None if the last of them does not fit.
 
     Afterwards the ledger is as before.
     """
-    devices = [ledger.problem.devices[place] for place in places]
+    devices = [ledger.problem.devices[index] for index in device_indices]
     entered = []
     state = None
     for device in devices:

@@ -82,7 +82,7 @@ class UpstreamPreemption:
     victims: tuple[UpstreamVictim, ...] = ()
     message: str = ""
 
-    def parts(self, number: int | None) -> Iterator[Part]:
+    def parts(self, eviction_count: int | None) -> Iterator[Part]:
         """The same as a table and a line, beside how many pods are to be evicted; None if nobody helps."""
         rows = [
             (
@@ -102,9 +102,9 @@ class UpstreamPreemption:
             yield Line(
                 f"\nkube-scheduler's preemption does not help: {self.message}"
             )
-        elif self.victims and number is not None:
+        elif self.victims and eviction_count is not None:
             yield Line(
-                f"\nkube-scheduler's preemption evicts {len(self.victims)} where {number} would do."
+                f"\nkube-scheduler's preemption evicts {len(self.victims)} where {eviction_count} would do."
             )
 
 
@@ -237,15 +237,13 @@ class Preemption(Provisional):
         if not self.possible:
             below = f"evicting any of {self.candidates} pods below priority {self.priority}"
             return f"{names}: {below} does not help, {self._proof('proven', 'as far as time allowed')}"
-        number = len(self.evicted)
-        if not number:
+        pod_count = len(self.evicted)
+        if not pod_count:
             return f"{names}: fits without evicting anybody"
         proof = self._proof(
             "proven to be the cheapest", "perhaps others are cheaper"
         )
-        return (
-            f"{names}: admitted by evicting {counted(number, 'pod')}, {proof}"
-        )
+        return f"{names}: admitted by evicting {counted(pod_count, 'pod')}, {proof}"
 
     def _proof(self, proven: str, open_: str) -> str:
         """The words for what is proven, and of whom."""

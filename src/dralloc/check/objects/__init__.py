@@ -239,12 +239,14 @@ def _ports_of(pod: PodOnNode) -> Iterator[_Port]:
     )
     for container in (*sidecars, *spec.containers):
         for port in container.ports:
-            number = port.host_port or (
+            port_number = port.host_port or (
                 port.container_port if spec.host_network else 0
             )
-            if number > 0:
+            if port_number > 0:
                 yield _Port(
-                    port.host_ip or _ANYWHERE, port.protocol or "TCP", number
+                    port.host_ip or _ANYWHERE,
+                    port.protocol or "TCP",
+                    port_number,
                 )
 
 

@@ -319,11 +319,11 @@ def _apart(flocks: Sequence[_Flock]) -> Iterator[Sequence[_Flock]]:
         graph.add_edges_from((flock, rule) for rule in flock.meaning)
         if flock.carried is not None:
             graph.add_edge(flock, flock.carried)
-    places = {flock: place for place, flock in enumerate(flocks)}
+    positions = {flock: position for position, flock in enumerate(flocks)}
     for part in nx.connected_components(graph):
         yield sorted(
             (item for item in part if isinstance(item, _Flock)),
-            key=places.__getitem__,
+            key=positions.__getitem__,
         )
 
 

@@ -102,15 +102,15 @@ class _SpreadRule:
         """Whether the constraint of a pod means itself."""
         return self.is_default or all_hold(self.selector, pod.labels)
 
-    def too_many(self, domain: str | None, number: int, fewest: int) -> str:
+    def too_many(self, domain: str | None, pod_count: int, fewest: int) -> str:
         """Return the violation by so many pods in a domain; empty if there is none."""
         if domain is None:
             return f"node has no label {self.constraint.topology_key}, by which it is to be spread"
-        if number - fewest <= self.constraint.max_skew:
+        if pod_count - fewest <= self.constraint.max_skew:
             return ""
         name = f"{self.constraint.topology_key}={domain}"
         sparsest = f"{fewest} are in the domain with the fewest"
-        return f"topology spread: {number} in {name}, but {sparsest}, and the skew is {self.constraint.max_skew}"
+        return f"topology spread: {pod_count} in {name}, but {sparsest}, and the skew is {self.constraint.max_skew}"
 
 
 def _rules(whereabouts: Whereabouts) -> Sequence[_SpreadRule]:
@@ -272,8 +272,8 @@ def spread_is_even_in_some_order(whereabouts: Whereabouts) -> Iterator[str]:
             counted = sum(rule.home_of(pod) is not None for pod in pods)
             # Who counts, but not on this node, counts when it comes itself.
             alone = any(rule.counts_itself(pod) for pod in pods)
-            number = rule.before.get(domain or "", 0) + max(counted, alone)
-            wrong = rule.too_many(domain, number, fewest)
+            pod_count = rule.before.get(domain or "", 0) + max(counted, alone)
+            wrong = rule.too_many(domain, pod_count, fewest)
             if wrong:
                 yield f"{pods[-1]}: {wrong}"
 
@@ -293,10 +293,10 @@ def spread_is_even_in_order(whereabouts: Whereabouts) -> Iterator[str]:
         for rule in carried.get(pod, ()):
             domain = domain_of(pod.node, rule.constraint.topology_key)
             fewest = 0 if rule.has_few_domains else tallies[rule].fewest
-            number = tallies[rule].counts[domain or ""] + rule.counts_itself(
+            pod_count = tallies[rule].counts[domain or ""] + rule.counts_itself(
                 pod
             )
-            wrong = rule.too_many(domain, number, fewest)
+            wrong = rule.too_many(domain, pod_count, fewest)
             if wrong:
                 yield f"{pod}: {wrong}"
         for rule in counting.get(pod, ()):

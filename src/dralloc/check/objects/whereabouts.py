@@ -98,10 +98,10 @@ class LabelCondition(NamedTuple):
     def _compares(self, value: str | None) -> bool:
         """Whether the label is an integer above (``Gt``) or below (``Lt``) the only value."""
         bound = _integer(self.values[0]) if len(self.values) == 1 else None
-        number = None if value is None else _integer(value)
-        if bound is None or number is None:
+        integer = None if value is None else _integer(value)
+        if bound is None or integer is None:
             return False
-        return number > bound if self.operator == "Gt" else number < bound
+        return integer > bound if self.operator == "Gt" else integer < bound
 
 
 Conditions = tuple[LabelCondition, ...] | None
@@ -216,8 +216,11 @@ def _has_value(toleration: Toleration, value: str) -> bool:
             return True
         case "Gt" | "Lt":
             # Taints are compared as integers that are written without sign or zeros in front (KEP-5471).
-            numbers = _integer(value), _integer(toleration.value)
-            if (str(numbers[0]), str(numbers[1])) != (value, toleration.value):
+            integers = _integer(value), _integer(toleration.value)
+            if (str(integers[0]), str(integers[1])) != (
+                value,
+                toleration.value,
+            ):
                 return False
             return LabelCondition(
                 "", toleration.operator, (toleration.value,)

@@ -52,11 +52,11 @@ def every_request_served_once(view: View) -> Iterator[str]:
             for earlier, later in pairwise(award.uses)
         ):
             yield f"{award}: results are not in the order of its requests"
-        for number, request in enumerate(award.claim.requests):
+        for request_index, request in enumerate(award.claim.requests):
             served = [
                 use.alternative.index
                 for use in award.uses
-                if use.request == number
+                if use.request == request_index
             ]
             if len(set(served)) != 1:
                 yield f"{award}: request {request.name}: served by {len(set(served))} alternatives instead of one"
@@ -422,10 +422,10 @@ def counter_sets_have_a_common_group(view: View) -> Iterator[str]:
     )
     for version in view.in_force:
         device = view.problem.devices[version]
-        for number, groups in device.compatibility:
-            members[number].append((groups, device.id))
-    for number, joined in members.items():
-        before = common.get(number)
+        for counter_set, groups in device.compatibility:
+            members[counter_set].append((groups, device.id))
+    for counter_set, joined in members.items():
+        before = common.get(counter_set)
         if not frozenset.intersection(
             *(groups for groups, _ in joined),
             *([] if before is None else [before]),
@@ -441,8 +441,8 @@ def _common_groups(view: View) -> Mapping[int, frozenset[str]]:
     common = dict(usage.compatibility)
     for device in () if view.problem.is_additive else view.problem.devices:
         if device.slot in usage.held or device.slot in usage.shares:
-            for number, groups in device.compatibility:
-                common[number] = common.get(number, groups) & groups
+            for counter_set, groups in device.compatibility:
+                common[counter_set] = common.get(counter_set, groups) & groups
     return common
 
 

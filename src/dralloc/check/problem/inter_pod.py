@@ -199,14 +199,16 @@ class _Queue:
                 ]
                 for candidate in candidates:
                     node = self._node[candidate]
-                    place = tuple(domains.get(node) for domains in rule.domains)
+                    candidate_domains = tuple(
+                        domains.get(node) for domains in rule.domains
+                    )
                     # Who begins in the same domains makes the same difference.
                     if (
-                        None not in place
-                        and (rule, place) not in tried
+                        None not in candidate_domains
+                        and (rule, candidate_domains) not in tried
                         and self._may_begin((*beginning, candidate))
                     ):
-                        tried.add((rule, place))
+                        tried.add((rule, candidate_domains))
                         stuck = self.stuck((*beginning, candidate))
                         best = min(best, stuck, key=len)
                         if not best:
@@ -348,7 +350,7 @@ class _Arrivals:
 
     def __init__(self, groups: Sequence[_EqualPlacements]) -> None:
         self._groups = groups
-        # By rule and place of the term in it: how many have come that count, in each domain.
+        # By rule and index of the term in it: how many have come that count, in each domain.
         self._counts: dict[tuple[InterPodRule, int], Counter[str]] = (
             defaultdict(Counter)
         )
@@ -408,20 +410,22 @@ class _Arrivals:
             for role in group.roles
             if role.counts and isinstance(role.rule, Spread)
         ]
-        numbers = (
+        counts = (
             self._number(rule, rule.domains[group.node])
             for rule in spreads
             if group.node in rule.domains
         )
-        return max(numbers, default=0)
+        return max(counts, default=0)
 
     def _move(self, group: _EqualPlacements, step: int) -> None:
         """Let one demand of a group come (1), or take that back (-1)."""
         group.come += step
         for role in group.roles:
-            for place, domains in enumerate(_topologies(role.rule)):
+            for term_index, domains in enumerate(_topologies(role.rule)):
                 if role.counts and group.node in domains:
-                    self._counts[role.rule, place][domains[group.node]] += step
+                    self._counts[role.rule, term_index][
+                        domains[group.node]
+                    ] += step
 
     def _may_come(self, group: _EqualPlacements) -> bool:
         for role in group.roles:
@@ -444,8 +448,8 @@ class _Arrivals:
         if any(node not in domains for domains in rule.domains):
             return False
         occupied = [
-            set(+self._counts[rule, place]) | counted
-            for place, counted in enumerate(rule.counted)
+            set(+self._counts[rule, term_index]) | counted
+            for term_index, counted in enumerate(rule.counted)
         ]
         begins = role.counts and not any(occupied)
         return begins or all(

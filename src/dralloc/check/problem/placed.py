@@ -243,9 +243,9 @@ def amount(nanos: int) -> str:
 
 def unknown_references(problem: Problem, solution: Solution) -> Iterator[str]:
     """Every demand, node, claim, request, alternative and device exists."""
-    for number, placement in enumerate(solution.placements):
+    for placement_index, placement in enumerate(solution.placements):
         if not 0 <= placement.demand < len(problem.demands):
-            yield f"placement {number}: there is no demand {placement.demand}, only {len(problem.demands)}"
+            yield f"placement {placement_index}: there is no demand {placement.demand}, only {len(problem.demands)}"
         else:
             yield from _unknown_in_placement(problem, placement)
 
@@ -413,8 +413,8 @@ def fairness_is_true(view: View) -> Iterator[str]:
             budget.used + amounts[budget.namespace] for budget in sharing
         )
         values = {
-            f"fairness-{number}": sum(uses[:number])
-            for number in range(1, len(uses) + 1)
+            f"fairness-{namespace_count}": sum(uses[:namespace_count])
+            for namespace_count in range(1, len(uses) + 1)
         }
         for tier in view.solution.tiers:
             if tier.name in values and (
@@ -471,8 +471,8 @@ def _of(view: View, use: Use, resource: str) -> int:
     )
     named = [
         nanos
-        for number, nanos in draws
-        if view.problem.counters[number].id.counter == resource
+        for counter, nanos in draws
+        if view.problem.counters[counter].id.counter == resource
     ]
     if named:
         return sum(named)

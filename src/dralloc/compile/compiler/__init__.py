@@ -128,9 +128,9 @@ def other_version(cluster: Cluster, choices: Choices) -> Iterator[Finding]:
     if cluster.server_version:
         who, versions = "the API server runs", [cluster.server_version]
     minors = {
-        int(found[1])
-        for found in map(_MINOR.match, dict.fromkeys(versions))
-        if found
+        int(match[1])
+        for match in map(_MINOR.match, dict.fromkeys(versions))
+        if match
     }
     if choices.kubernetes is not None or not minors:
         return
@@ -160,11 +160,11 @@ def other_version(cluster: Cluster, choices: Choices) -> Iterator[Finding]:
 def _left_alone(cluster: Cluster) -> Iterator[Finding]:
     """Devices that no claim can get because a gate is off (KEP-5963)."""
     for slice_ in cluster.slices:
-        for number, device in enumerate(slice_.spec.devices):
+        for device_index, device in enumerate(slice_.spec.devices):
             if declares_groups(device):
                 yield cluster.remark(
                     slice_,
-                    f"spec.devices[{number}].consumesCounters",
+                    f"spec.devices[{device_index}].consumesCounters",
                     LEFT_ALONE,
                 )
 
@@ -201,9 +201,13 @@ def _taints(
     index = table.inventory.newest(result.device_id)
     if index is not None:
         source = table.inventory.sources[index]
-        for number, taint in enumerate(source.device.taints):
-            place = source.slice.spec.devices.index(source.device)
-            yield source.slice, f"spec.devices[{place}].taints[{number}]", taint
+        for taint_index, taint in enumerate(source.device.taints):
+            position = source.slice.spec.devices.index(source.device)
+            yield (
+                source.slice,
+                f"spec.devices[{position}].taints[{taint_index}]",
+                taint,
+            )
     for rule in table.rules_for(result.device_id):
         yield rule, "spec.taint", rule.spec.taint
 

@@ -316,12 +316,12 @@ def _annotated(about: ApiObject | None, over: str) -> tuple[Across, ...]:
 
 
 def _constraints(across: Iterable[Across], group: str) -> Iterator[Constraint]:
-    for number, spanning in enumerate(across):
+    for constraint_index, spanning in enumerate(across):
         yield Constraint(
             ConstraintKind(spanning.kind),
             spanning.attribute,
             frozenset(spanning.requests),
-            scope=Scope(number, group),
+            scope=Scope(constraint_index, group),
         )
 
 
@@ -583,21 +583,21 @@ class Demands:
         if max(users_of.values(), default=0) <= MAX_CONSUMERS:
             return tuple(demands)
         # By claim, its consumers with their place in the queue. Pods of one group can be one consumer.
-        places: dict[ClaimKey, dict[tuple[str, str], int]] = defaultdict(dict)
+        queues: dict[ClaimKey, dict[tuple[str, str], int]] = defaultdict(dict)
         limited: list[Demand] = []
         for demand in demands:
             last_place = 0
             for claim in demand.claims:
-                users = places[claim.key]
+                users = queues[claim.key]
                 user = self.cluster.consumer(demand.key, claim.key)
                 last_place = max(last_place, users.setdefault(user, len(users)))
             is_full = last_place >= MAX_CONSUMERS
             limited.append(replace(demand, nodes=()) if is_full else demand)
-        for key, users in places.items():
-            shared_claim, number = self.cluster.claim(key), len(users)
-            if number > MAX_CONSUMERS and shared_claim is not None:
+        for key, users in queues.items():
+            shared_claim, user_count = self.cluster.claim(key), len(users)
+            if user_count > MAX_CONSUMERS and shared_claim is not None:
                 rule = (
-                    f"{number} pods want it, but only {MAX_CONSUMERS} can use it at a time: "
+                    f"{user_count} pods want it, but only {MAX_CONSUMERS} can use it at a time: "
                     "the others are not placed"
                 )
                 self.findings.append(

@@ -250,10 +250,12 @@ def _requests_for(
     if neediest is not None and extra[neediest] > 0:
         lasting[neediest] = extra[neediest]
     for index, count in lasting.items():
-        number = sorted(containers[index].resources.requested).index(resource)
+        resource_index = sorted(containers[index].resources.requested).index(
+            resource
+        )
         exactly = ExactDeviceRequest(device_class_name=class_name, count=count)
         yield DeviceRequest(
-            name=f"container-{index}-request-{number}", exactly=exactly
+            name=f"container-{index}-request-{resource_index}", exactly=exactly
         )
 
 

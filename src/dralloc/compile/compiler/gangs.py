@@ -224,10 +224,10 @@ def _group_of_workload(pod: Pod, cluster: Cluster) -> PodsOfGroup | None:
     )
     if workload is None:
         return PodsOfGroup(name, pod, "spec.workloadRef.name")
-    for number, group in enumerate(workload.spec.pod_groups):
+    for group_index, group in enumerate(workload.spec.pod_groups):
         if group.name == reference.pod_group:
             path, gang = (
-                f"spec.podGroups[{number}].policy.gang.minCount",
+                f"spec.podGroups[{group_index}].policy.gang.minCount",
                 group.policy.gang,
             )
             return PodsOfGroup(

@@ -128,8 +128,8 @@ class HostPorts(NodeAmounts):
             for port in kind.host_ports:
                 self._addresses[port.protocol, port.port].add(port.address)
         names = (
-            _port(protocol, number, address)
-            for (protocol, number), addresses in self._addresses.items()
+            _port(protocol, port_number, address)
+            for (protocol, port_number), addresses in self._addresses.items()
             for address in addresses
         )
         self._there = dict.fromkeys(names, NANOS)
@@ -169,8 +169,7 @@ class HostExclusion(NodeAmounts):
 
     def __init__(self, terms: Iterable[Term], max_pods: int) -> None:
         self._names = {
-            term: f"podAntiAffinity {number}"
-            for number, term in enumerate(terms)
+            term: f"podAntiAffinity {index}" for index, term in enumerate(terms)
         }
         self._all = max_pods * NANOS
 

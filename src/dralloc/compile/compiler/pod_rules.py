@@ -167,8 +167,10 @@ def _bound_to_pods(
         )
 
     return tuple(
-        bound(demand, roles[number]) if roles.get(number) else demand
-        for number, demand in numbered(problem.demands)
+        bound(demand, roles[demand_index])
+        if roles.get(demand_index)
+        else demand
+        for demand_index, demand in numbered(problem.demands)
     )
 
 
@@ -486,8 +488,8 @@ class PodRules:
         )
         if roles:
             of_demands = {
-                number: roles.get(info.kind, ())
-                for number, info in wanting.items()
+                demand: roles.get(info.kind, ())
+                for demand, info in wanting.items()
             }
             bound = _bound_to_pods(problem, of_demands, alone=copies == 1)
             problem = replace(problem, demands=bound)
@@ -497,19 +499,19 @@ class PodRules:
         amounts_of = {kind: _asked(kind, sorts) for kind in all_kinds}
         stocks = list(self._stocks(resources, sorts, amounts_of))
         demanded = {
-            number: self._beside_devices(info, amounts_of[info.kind])
-            for number, info in wanting.items()
+            demand: self._beside_devices(info, amounts_of[info.kind])
+            for demand, info in wanting.items()
         }
         always = frozenset(
             chain.from_iterable(demanded.values()) if complete else ()
         )
         if not footprints:
             return with_node_claims(problem, stocks, demanded, always, copies)
-        for number, info in wanting.items():
+        for demand, info in wanting.items():
             pod = self._cluster.pods_by_key[info.key]
             held = resources.of_devices(footprints.held(pod))
-            amounts = demanded[number]
-            demanded[number] = summed((*amounts.items(), *held.items()))
+            amounts = demanded[demand]
+            demanded[demand] = summed((*amounts.items(), *held.items()))
         always |= resources.of_footprints
         with_claims = with_node_claims(
             problem, stocks, demanded, always, copies
@@ -537,23 +539,23 @@ class PodRules:
         """Return what devices take of nodes when pods use them, by demand."""
         pods = self._cluster.pods_by_key
         return {
-            number: footprints.use(pods[demand.key])
-            for number, demand in numbered(problem.demands)
+            demand_index: footprints.use(pods[demand.key])
+            for demand_index, demand in numbered(problem.demands)
             if demand.key in pods and not self._is_claim(demand)
         }
 
     def _wanting(
         self, demands: Numbered[DemandIndex, Demand]
     ) -> Iterator[tuple[DemandIndex, PodInfo]]:
-        """The pods to be placed that have no node yet, by the number of their demand."""
+        """The pods to be placed that have no node yet, by the index of their demand."""
         settled = {pod.key for pods in self.running.values() for pod in pods}
-        for number, demand in numbered(demands):
+        for demand_index, demand in numbered(demands):
             if (
                 demand.key in self.infos
                 and demand.key not in settled
                 and not self._is_claim(demand)
             ):
-                yield number, self.infos[demand.key]
+                yield demand_index, self.infos[demand.key]
 
     def _sorts(
         self,

@@ -236,17 +236,19 @@ def find_budgets(
 def _totals(inventory: Inventory, resource: str) -> Iterator[int]:
     """Counters of that name, and capacities of devices that consume none."""
     named = {
-        number
-        for number, counter in enumerate(inventory.counters)
+        counter_index
+        for counter_index, counter in enumerate(inventory.counters)
         if counter.id.counter == resource
     }
-    yield from (inventory.counters[number].total for number in named)
+    yield from (
+        inventory.counters[counter_index].total for counter_index in named
+    )
     for device, source in zip(
         inventory.devices, inventory.sources, strict=True
     ):
         consumed = (*device.consumes, *source.requested_counters)
         if resource in device.capacity and not any(
-            number in named for number, _ in consumed
+            counter_index in named for counter_index, _ in consumed
         ):
             yield device.capacity[resource].total
 
@@ -263,8 +265,8 @@ def _used(
         claim for claim in cluster.claims if claim.key.namespace in resources
     )
     for claim, result in held_results(claims):
-        number = inventory.newest(result.device_id)
-        if number is not None:
+        device = inventory.newest(result.device_id)
+        if device is not None:
             recorded = result.consumed_capacity
             charge = Charge(
                 capacity=tuple(
@@ -273,7 +275,7 @@ def _used(
                 counters=tuple(
                     counters_charged(
                         recorded,
-                        inventory.sources[number],
+                        inventory.sources[device],
                         inventory.published,
                         inventory.features,
                     )
@@ -282,7 +284,7 @@ def _used(
             for resource in resources[claim.key.namespace]:
                 amount = amount_used(
                     resource,
-                    inventory.devices[number],
+                    inventory.devices[device],
                     charge,
                     inventory.counters,
                 )
@@ -308,22 +310,22 @@ def asked_amounts(problem: Problem, resource: str) -> tuple[int, ...]:
     # One of the devices that match alike and have the same of the resource stands for all of them.
     representatives = {
         (
-            eligibility.device_key(number),
-            _has(problem, number, resource),
-        ): number
-        for number in indices(devices)
+            eligibility.device_key(device),
+            _has(problem, device, resource),
+        ): device
+        for device in indices(devices)
     }
     least_of_equal: dict[Hashable, int] = {}
 
     def used(alternative: AlternativeIndex) -> Iterator[int]:
-        for number in representatives.values():
+        for device in representatives.values():
             if eligibility.selects(
-                alternative, number
-            ) is True and eligibility.admits(alternative, number):
-                charge = eligibility.charge(alternative, number)
+                alternative, device
+            ) is True and eligibility.admits(alternative, device):
+                charge = eligibility.charge(alternative, device)
                 if charge is not None:
                     yield amount_used(
-                        resource, devices[number], charge, counters
+                        resource, devices[device], charge, counters
                     )
 
     def least(alternative: Alternative) -> int:
@@ -344,8 +346,10 @@ def asked_amounts(problem: Problem, resource: str) -> tuple[int, ...]:
     return tuple(map(of_demand, problem.demands))
 
 
-def _has(problem: Problem, number: DeviceIndex, resource: str) -> Hashable:
-    device = problem.devices[number]
+def _has(
+    problem: Problem, device_index: DeviceIndex, resource: str
+) -> Hashable:
+    device = problem.devices[device_index]
     drawn = sorted(
         amount
         for counter, amount in device.consumes
@@ -408,8 +412,8 @@ class Worth:
         """Some demands, by index, are worth more than all others together."""
         unit = 1 + sum(self.weights)
         weights = (
-            weight * unit if number in demands else weight
-            for number, weight in enumerate(self.weights)
+            weight * unit if demand in demands else weight
+            for demand, weight in enumerate(self.weights)
         )
         return replace(self, weights=tuple(weights), kept_unit=unit)
 
@@ -497,7 +501,7 @@ def worth_of(
     }
     if annotated or objective == ObjectiveWord.VALUE:
         values[ObjectiveWord.VALUE] = tuple(
-            annotated.get(number, 1) for number in indices(demands)
+            annotated.get(demand_index, 1) for demand_index in indices(demands)
         )
     if objective not in values:
         values[objective] = asked_amounts(problem, objective)
@@ -526,7 +530,7 @@ def annotated_values(
     ):
         return {}
     values = {}
-    for number, demand in numbered(demands):
+    for demand_index, demand in numbered(demands):
         lone = cluster.is_lone(
             demand.key, (claim.key for claim in demand.claims)
         )
@@ -543,7 +547,7 @@ def annotated_values(
                 raise DrallocError(
                     f'{about.title}: metadata.annotations["{VALUE_ANNOTATION}"]: "{text}" is no integer from 0'
                 )
-            values[number] = int(text)
+            values[demand_index] = int(text)
     return values
 
 
@@ -561,14 +565,18 @@ def _strict(
     """From the lowest priority up: one of a priority weighs more than all that are below it together."""
     weights, levels, scale = [0] * len(demands), [], 1
     by_priority = grouped(
-        (demand.priority, number) for number, demand in numbered(demands)
+        (demand.priority, demand_index)
+        for demand_index, demand in numbered(demands)
     )
     for priority in sorted(by_priority):
         suffix = f"@{priority}" if len(by_priority) > 1 else ""
-        members = {number: values[number] for number in by_priority[priority]}
+        members = {
+            demand_index: values[demand_index]
+            for demand_index in by_priority[priority]
+        }
         digits, digit_levels = _digits(members, objective)
-        for number, digit in digits.items():
-            weights[number] = digit * scale
+        for demand_index, digit in digits.items():
+            weights[demand_index] = digit * scale
         levels += [
             level._replace(name=level.name + suffix, unit=level.unit * scale)
             for level in reversed(digit_levels)
@@ -586,8 +594,8 @@ def _ranked(
     priorities = sorted({demand.priority for demand in demands})
     ranks = {priority: rank for rank, priority in enumerate(priorities, 1)}
     ranked = {
-        number: ranks[demand.priority] * values[number]
-        for number, demand in numbered(demands)
+        demand_index: ranks[demand.priority] * values[demand_index]
+        for demand_index, demand in numbered(demands)
     }
     if objective == ObjectiveWord.PODS:
         return tuple(ranked.values()), ()
@@ -602,9 +610,9 @@ def _digits(
     values: Mapping[DemandIndex, int], objective: str
 ) -> tuple[dict[DemandIndex, int], list[WeightLevel]]:
     """Return the weights of demands of one priority: the objective first, then that they are placed at all."""
-    number = len(values)
+    demand_count = len(values)
     if objective == ObjectiveWord.PODS:
-        return dict(values), [WeightLevel(objective, 1, number)]
+        return dict(values), [WeightLevel(objective, 1, demand_count)]
     factor = gcd(*values.values()) or 1
     total = sum(values.values()) // factor
     name = (
@@ -614,10 +622,10 @@ def _digits(
     )
     # The lower digit counts demands, at most all of them: so one of the upper is worth one more than that.
     digits = {
-        demand: value // factor * (number + 1) + 1
+        demand: value // factor * (demand_count + 1) + 1
         for demand, value in values.items()
     }
     return digits, [
-        WeightLevel(name, number + 1, total, factor),
-        WeightLevel(ObjectiveWord.PODS, 1, number),
+        WeightLevel(name, demand_count + 1, total, factor),
+        WeightLevel(ObjectiveWord.PODS, 1, demand_count),
     ]

@@ -475,8 +475,8 @@ def _visit_nodes(
 ) -> Iterator[Node]:
     views = PoolViews(catalog.reader, catalog.features)
     pools: dict[PoolID, list[int]] = defaultdict(list)
-    for number, slice_ in enumerate(catalog.slices):
-        pools[slice_.pool_id].append(number)
+    for slice_index, slice_ in enumerate(catalog.slices):
+        pools[slice_.pool_id].append(slice_index)
     everywhere, by_node = find_reach(
         catalog.slices, catalog.nodes, catalog.features
     )

@@ -122,7 +122,7 @@ def _grouped_sets(
         for consumption in device.consumes_counters:
             if consumption.compatibility_groups:
                 names[consumption.counter_set] = None
-    return {name: number for number, name in enumerate(names, first)}
+    return {name: set_number for set_number, name in enumerate(names, first)}
 
 
 def _groups_of(
@@ -156,8 +156,8 @@ def set_name(
         if consumption.counter_set in grouped
     )
     # Both list the counter sets with groups in the order in which the device consumes of them.
-    numbers = (counter_set for counter_set, _ in numbered.compatibility)
-    return dict(zip(numbers, names, strict=True))[number]
+    set_numbers = (counter_set for counter_set, _ in numbered.compatibility)
+    return dict(zip(set_numbers, names, strict=True))[number]
 
 
 @dataclass(frozen=True)
@@ -303,20 +303,20 @@ class CounterLayout:
         )
 
     def _place(self, amount: tuple[int, int]) -> int:
-        place = self._places.setdefault(amount, len(self._places))
-        if place == len(self.offsets):
+        row = self._places.setdefault(amount, len(self._places))
+        if row == len(self.offsets):
             offset, nanos = amount
             self.offsets.append(offset)
             self.nanos.append(nanos)
-        return place
+        return row
 
 
-def _pick(places: Sequence[int]) -> Pick:
-    if len(places) > 1:
-        pick: Pick = itemgetter(*places)
+def _pick(rows: Sequence[int]) -> Pick:
+    if len(rows) > 1:
+        pick: Pick = itemgetter(*rows)
         return pick
-    # For one place, `itemgetter` would return the amount instead of a tuple.
-    return lambda amounts: tuple(amounts[place] for place in places)
+    # For one row, `itemgetter` would return the amount instead of a tuple.
+    return lambda amounts: tuple(amounts[row] for row in rows)
 
 
 @dataclass(frozen=True, slots=True)

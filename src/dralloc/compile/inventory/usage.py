@@ -133,20 +133,20 @@ def find_drift(
 ) -> Iterator[Drift]:
     """Compare what the claims hold with what is published. Admin access holds nothing and is not looked at."""
     held = [
-        (claim, number, result)
+        (claim, result_index, result)
         for claim in claims
-        for number, result in enumerate(claim.results)
+        for result_index, result in enumerate(claim.results)
         if not result.admin_access
     ]
     published = _Published.of(
         slices, {result.device_id for _, _, result in held}, features
     )
     consumed: dict[tuple[DeviceID, str], int] = defaultdict(int)
-    for claim, number, result in held:
+    for claim, result_index, result in held:
         for name, rule in _contradictions(
             result, published, consumed, features
         ):
-            path = f"status.allocation.devices.results[{number}].{name}"
+            path = f"status.allocation.devices.results[{result_index}].{name}"
             yield Drift(claim, path, rule, result.device_id.pool_id)
 
 

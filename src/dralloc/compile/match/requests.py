@@ -65,10 +65,12 @@ def compile_claim(
 
 def _empty_constraint(claim: ResourceClaim) -> str:
     """The defect of a claim with a constraint of no type that this version of the API knows."""
-    for number, constraint in enumerate(claim.spec.devices.constraints):
+    for constraint_index, constraint in enumerate(
+        claim.spec.devices.constraints
+    ):
         if not _kinds_of(constraint):
             return (
-                f"claim {claim.key}, constraint #{number}: "
+                f"claim {claim.key}, constraint #{constraint_index}: "
                 "empty constraint (unsupported constraint type?)"
             )
     return ""
@@ -242,9 +244,9 @@ class _ClaimCompiler:
                 "but the DRAConsumableCapacity feature is disabled"
             )
         request = f"claim {self.claim}, request {name}"
-        for number, selector in enumerate(details.selectors):
+        for selector_index, selector in enumerate(details.selectors):
             if selector.cel is None:
-                return f"{request}, selector #{number}: CEL expression empty (unsupported selector type?)"
+                return f"{request}, selector #{selector_index}: CEL expression empty (unsupported selector type?)"
         if (
             getattr(details, "admin_access", False)
             and not self.features.AdminAccess

@@ -496,7 +496,7 @@ class MatchTable(Brief):
     def _all_match(
         self, expressions: Sequence[str], device: DeviceIndex, *, of_class: bool
     ) -> bool | SelectorFailure:
-        for number, expression in enumerate(expressions):
+        for expression_index, expression in enumerate(expressions):
             try:
                 if not compile_selector(expression).matches(
                     self._cel_device(device)
@@ -504,7 +504,7 @@ class MatchTable(Brief):
                     return False
             except (CelCompileError, CelRuntimeError) as error:
                 return SelectorFailure(
-                    of_class, number, error.with_traceback(None)
+                    of_class, expression_index, error.with_traceback(None)
                 )
         return True
 

@@ -339,10 +339,10 @@ def simulate(  # noqa: PLR0913 - who comes, who places them, and when
         if isinstance(arrivals, str | PathLike)
         else arrivals
     )
-    numbers = range(seeds) if isinstance(seeds, int) else seeds
+    seed_values = range(seeds) if isinstance(seeds, int) else seeds
     tasks = [
         SeedTask(cluster, source, policy, setting, replace(choices, seed=seed))
-        for seed in numbers
+        for seed in seed_values
     ]
     files = (
         None
@@ -363,8 +363,10 @@ def simulate(  # noqa: PLR0913 - who comes, who places them, and when
             replace(task, begun=files.begun(task.choices.seed))
             for task in missing
         ]
-    for number, run in run_all(missing, Backend(choices.backend), choices.jobs):
-        seed = missing[number].choices.seed
+    for task_index, run in run_all(
+        missing, Backend(choices.backend), choices.jobs
+    ):
+        seed = missing[task_index].choices.seed
         runs[seed] = run
         if files is not None:
             files.write(run)
@@ -637,8 +639,8 @@ def check_state(placer: Placer) -> None:
         for placement in placements
     )
     renumbered = tuple(
-        replace(placement, demand=DemandIndex(place))
-        for place, placement in enumerate(placements)
+        replace(placement, demand=DemandIndex(demand_index))
+        for demand_index, placement in enumerate(placements)
     )
     check(replace(problem, demands=demands, budgets=()), Solution(renumbered))
 
@@ -661,14 +663,16 @@ def _as_granted(problem: Problem, placement: Placement) -> Demand:
 
 def _counted_claim(claim: Claim, grants: Sequence[Grant]) -> Claim:
     requests = tuple(
-        _counted(request, number, grants)
-        for number, request in enumerate(claim.requests)
+        _counted(request, request_index, grants)
+        for request_index, request in enumerate(claim.requests)
     )
     return replace(claim, requests=requests)
 
 
-def _counted(request: Request, number: int, grants: Sequence[Grant]) -> Request:
-    count = sum(grant.request == number for grant in grants)
+def _counted(
+    request: Request, request_index: int, grants: Sequence[Grant]
+) -> Request:
+    count = sum(grant.request == request_index for grant in grants)
     alternatives = tuple(
         replace(alternative, count=count)
         if alternative.count is None

@@ -149,8 +149,8 @@ def reached_value(incoming: Incoming, history: History, horizon: int) -> int:
     """Return the worth of all arrivals while they had a place until the horizon: devices times milliseconds."""
     values = values_of(incoming)
     return sum(
-        values[number] * _overlap(stay, 0, horizon)
-        for number, stay in history.stays.items()
+        values[arrival] * _overlap(stay, 0, horizon)
+        for arrival, stay in history.stays.items()
     )
 
 
@@ -168,8 +168,8 @@ def figures_of(
         Milliseconds; who comes before does not count, nor what is allocated before.
     """
     counted = {
-        number: stay
-        for number, stay in history.stays.items()
+        arrival: stay
+        for arrival, stay in history.stays.items()
         if stay.arrived >= warm_up
     }
     stays = list(counted.values())
@@ -219,17 +219,17 @@ class _DeviceTime:
 
     def hours(self, stays: Mapping[int, Stay]) -> float:
         return (
-            sum(self._held(number, stay) for number, stay in stays.items())
+            sum(self._held(arrival, stay) for arrival, stay in stays.items())
             / _HOUR
         )
 
     def fairness(self, stays: Mapping[int, Stay]) -> float | None:
         device_time_wanted: dict[str, int] = defaultdict(int)
         held: dict[str, int] = defaultdict(int)
-        for number, stay in stays.items():
-            namespace = self._incoming.pods[number].namespace
-            device_time_wanted[namespace] += self._wanted(number, stay)
-            held[namespace] += self._held(number, stay)
+        for arrival, stay in stays.items():
+            namespace = self._incoming.pods[arrival].namespace
+            device_time_wanted[namespace] += self._wanted(arrival, stay)
+            held[namespace] += self._held(arrival, stay)
         shares = [
             held[namespace] / amount
             for namespace, amount in device_time_wanted.items()
@@ -237,16 +237,16 @@ class _DeviceTime:
         ]
         return min(shares, default=None)
 
-    def _wanted(self, number: int, stay: Stay) -> int:
-        duration = self._incoming.arrivals[number].duration
-        return self._incoming.asked_devices(number) * (
+    def _wanted(self, arrival: int, stay: Stay) -> int:
+        duration = self._incoming.arrivals[arrival].duration
+        return self._incoming.asked_devices(arrival) * (
             self._end - stay.arrived if duration is None else duration
         )
 
-    def _held(self, number: int, stay: Stay) -> int:
+    def _held(self, arrival: int, stay: Stay) -> int:
         if stay.started is None:
             return 0
-        return self._incoming.asked_devices(number) * (
+        return self._incoming.asked_devices(arrival) * (
             (self._end if stay.ended is None else stay.ended) - stay.started
         )
 
@@ -262,14 +262,18 @@ def _loads(
     least_amounts, moves_of = _AskedAmounts(incoming), history.moves_of
     offered: dict[Hashable, int] = defaultdict(int)
     allocated: dict[Hashable, int] = defaultdict(int)
-    for number, stay in history.stays.items():
-        duration = incoming.arrivals[number].duration
+    for arrival_index, stay in history.stays.items():
+        duration = incoming.arrivals[arrival_index].duration
         running_time = span if duration is None else duration
         for resource, amount in (
-            least_amounts.of(number).items() if stay.arrived >= warm_up else ()
+            least_amounts.of(arrival_index).items()
+            if stay.arrived >= warm_up
+            else ()
         ):
             offered[resource] += amount * running_time
-        held_times = _held_times(stay, moves_of.get(number, ()), warm_up, last)
+        held_times = _held_times(
+            stay, moves_of.get(arrival_index, ()), warm_up, last
+        )
         for placement, held in held_times:
             for resource, amount in least_amounts.held(placement).items():
                 allocated[resource] += amount * held
@@ -304,10 +308,10 @@ class _AskedAmounts:
         """Of each resource what an arrival takes at least."""
         template = self._incoming.arrivals[arrival].template
         if template not in self._of:
-            number = self._incoming.demands[arrival]
+            demand = self._incoming.demands[arrival]
             demands = self._incoming.compiled.problem.demands
             self._of[template] = (
-                {} if number is None else self._sizes.least(demands[number])
+                {} if demand is None else self._sizes.least(demands[demand])
             )
         return self._of[template]
 
@@ -450,11 +454,11 @@ class SimulatedRun:
 
     def arrival_rows(self) -> Iterator[Row]:
         """Yield a row for each arrival that has come, times in seconds."""
-        for number, stay in sorted(self.history.stays.items()):
-            arrival = self.arrivals[number]
+        for arrival_index, stay in sorted(self.history.stays.items()):
+            arrival = self.arrivals[arrival_index]
             yield {
                 "seed": self.seed,
-                "arrival": number,
+                "arrival": arrival_index,
                 "template": str(arrival.template),
                 "namespace": arrival.namespace or arrival.template.namespace,
                 "group": arrival.group,
@@ -486,8 +490,8 @@ class SimulatedRun:
     def allocation_rows(self) -> Iterator[Row]:
         """Yield a row for each time at which somebody began, ended or moved: devices held, and asked for by then."""
         changes: dict[int, list[int]] = defaultdict(lambda: [0, 0])
-        for number, stay in self.history.stays.items():
-            devices = self.devices[number]
+        for arrival, stay in self.history.stays.items():
+            devices = self.devices[arrival]
             changes[stay.arrived][1] += devices
             if stay.started is not None:
                 changes[stay.started][0] += devices

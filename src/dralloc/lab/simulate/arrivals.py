@@ -421,16 +421,18 @@ class Incoming:
 
     def demand(self, arrival: int) -> Demand | None:
         """Return what an arrival asks for of devices; None if that is nothing."""
-        number = self.demands[arrival]
-        return None if number is None else self.problem.demands[number]
+        demand_index = self.demands[arrival]
+        return (
+            None if demand_index is None else self.problem.demands[demand_index]
+        )
 
     def asked_devices(self, arrival: int) -> int:
         """Return how many devices an arrival asks for at least."""
-        number = self.demands[arrival]
+        demand_index = self.demands[arrival]
         return (
             0
-            if number is None
-            else self.compiled.problem.demands[number].asked_devices
+            if demand_index is None
+            else self.compiled.problem.demands[demand_index].asked_devices
         )
 
     def may_preempt(self, arrival: int) -> bool:
@@ -459,8 +461,8 @@ def incoming(
     writer = _PodWriter(cluster)
     in_order = tuple(sorted(arrivals, key=lambda arrival: arrival.time))
     copies = [
-        writer.copied(number, arrival)
-        for number, arrival in enumerate(in_order)
+        writer.copied(arrival_index, arrival)
+        for arrival_index, arrival in enumerate(in_order)
     ]
     jobs = tuple(_jobs(in_order, [writer.pods[key][0] for key in copies]))
     scenario = (
@@ -472,11 +474,11 @@ def incoming(
     compiled = compile_cluster(
         replace(scenario.cluster, pod_groups=groups), choices
     )
-    numbers = {
-        demand.key: number
-        for number, demand in numbered(compiled.problem.demands)
+    demand_indices = {
+        demand.key: demand_index
+        for demand_index, demand in numbered(compiled.problem.demands)
     }
-    demands = tuple(numbers.get(key) for key in copies)
+    demands = tuple(demand_indices.get(key) for key in copies)
     return Incoming(compiled, in_order, tuple(copies), demands, jobs)
 
 
@@ -486,16 +488,16 @@ def _jobs(
     """Yield those who are placed together."""
     together = grouped(
         (
-            (pods[number].key.namespace, arrival.group)
+            (pods[arrival_index].key.namespace, arrival.group)
             if arrival.group
-            else number,
-            number,
+            else arrival_index,
+            arrival_index,
         )
-        for number, arrival in enumerate(arrivals)
+        for arrival_index, arrival in enumerate(arrivals)
     )
 
-    def importance(number: int) -> tuple[int, int]:
-        return -(pods[number].spec.priority or 0), number
+    def importance(arrival_index: int) -> tuple[int, int]:
+        return -(pods[arrival_index].spec.priority or 0), arrival_index
 
     jobs = (
         tuple(sorted(members, key=importance)) for members in together.values()
@@ -518,13 +520,15 @@ class _PodWriter:
         self.pods: dict[ClaimKey, tuple[Pod, Sequence[ClaimKey]]] = {}
         self.claims: dict[ClaimKey, ResourceClaim] = {}
 
-    def copied(self, number: int, arrival: Arrival) -> ClaimKey:
+    def copied(self, arrival_index: int, arrival: Arrival) -> ClaimKey:
         """Write the pod of an arrival; returns its key."""
         if arrival.template not in self._patterns:
             self._patterns[arrival.template] = self._pattern(arrival.template)
         pattern, specs = self._patterns[arrival.template]
         namespace = arrival.namespace or arrival.template.namespace
-        key = self._free_key(namespace, f"{arrival.template.name}-{number:07}")
+        key = self._free_key(
+            namespace, f"{arrival.template.name}-{arrival_index:07}"
+        )
         spec = pattern.spec
         if arrival.priority is not None:
             spec = changed(spec, priority=arrival.priority)
@@ -537,8 +541,8 @@ class _PodWriter:
             )
         metadata = changed(pattern.metadata, name=key.name, namespace=namespace)
         claims = [
-            self._claim(key, place, template_spec)
-            for place, template_spec in enumerate(specs)
+            self._claim(key, claim_index, template_spec)
+            for claim_index, template_spec in enumerate(specs)
         ]
         self.pods[key] = changed(pattern, metadata=metadata, spec=spec), claims
         return key
@@ -569,9 +573,9 @@ class _PodWriter:
         return key
 
     def _claim(
-        self, pod: ClaimKey, place: int, spec: ResourceClaimSpec
+        self, pod: ClaimKey, claim_index: int, spec: ResourceClaimSpec
     ) -> ClaimKey:
-        key = ClaimKey(pod.namespace, f"{pod.name}-{place}")
+        key = ClaimKey(pod.namespace, f"{pod.name}-{claim_index}")
         self.claims[key] = ResourceClaim(
             metadata=ObjectMeta(name=key.name, namespace=key.namespace),
             spec=spec,

@@ -102,8 +102,8 @@ class ClairvoyantBound:
 def values_of(incoming: Incoming) -> Sequence[int]:
     """Return what each arrival is worth while it runs: how many devices it asks for at least."""
     return [
-        incoming.asked_devices(number)
-        for number in range(len(incoming.arrivals))
+        incoming.asked_devices(arrival)
+        for arrival in range(len(incoming.arrivals))
     ]
 
 
@@ -123,9 +123,9 @@ def clairvoyant_bound(
     """
     values = values_of(incoming)
     coming = [
-        number
-        for number, arrival in enumerate(incoming.arrivals)
-        if values[number] and arrival.time < horizon
+        arrival_index
+        for arrival_index, arrival in enumerate(incoming.arrivals)
+        if values[arrival_index] and arrival.time < horizon
     ]
     if not coming:
         return ClairvoyantBound(0, horizon)
@@ -148,15 +148,15 @@ class _Relaxation:
             [horizon * cut // epochs for cut in range(epochs + 1)], np.int64
         )
         arrived = np.array(
-            [incoming.arrivals[number].time for number in coming], np.int64
+            [incoming.arrivals[arrival].time for arrival in coming], np.int64
         )
-        lengths = [incoming.arrivals[number].duration for number in coming]
+        lengths = [incoming.arrivals[arrival].duration for arrival in coming]
         # Who never leaves runs until the horizon.
         durations = np.array(
             [horizon if length is None else length for length in lengths],
             np.int64,
         )
-        self.worth = np.array([values[number] for number in coming], np.int64)
+        self.worth = np.array([values[arrival] for arrival in coming], np.int64)
         # Prices and gains are in such parts of one, so that what somebody gains at most fits 64 bits.
         self.scale = max(
             1, min(10**6, _LARGEST // (int(self.worth.max()) * horizon))
@@ -227,10 +227,10 @@ def _taken_parts(incoming: Incoming, coming: Sequence[int]) -> Integers:
     sizes = Sizes(problem)
     by_template: dict[Hashable, Amounts] = {}
     rows: list[Amounts] = []
-    for number in coming:
-        template = incoming.arrivals[number].template
+    for arrival in coming:
+        template = incoming.arrivals[arrival].template
         if template not in by_template:
-            demand = incoming.demands[number]
+            demand = incoming.demands[arrival]
             by_template[template] = (
                 {} if demand is None else sizes.least(problem.demands[demand])
             )
@@ -323,10 +323,10 @@ class WatchedPlacer(Placer):
     def decide(self, queue: WaitingQueue) -> Iterator[int]:
         """Let the watched placer decide, then look for something better."""
         waiting = [
-            number
+            arrival
             for job in queue.in_order()
-            for number in self.incoming.jobs[job]
-            if self.incoming.demands[number] is not None
+            for arrival in self.incoming.jobs[job]
+            if self.incoming.demands[arrival] is not None
         ]
         before = self._problem_of(waiting)
         placed: set[int] = set()
@@ -340,12 +340,12 @@ class WatchedPlacer(Placer):
 
     def _problem_of(self, waiting: Sequence[int]) -> Problem:
         """Return the problem of those who wait, where each is worth the devices that it asks for."""
-        numbers = [
-            number
+        demand_indices = [
+            demand_index
             for arrival in waiting
-            if (number := self.incoming.demands[arrival]) is not None
+            if (demand_index := self.incoming.demands[arrival]) is not None
         ]
-        problem = self._watched.waiting_problem(numbers)
+        problem = self._watched.waiting_problem(demand_indices)
         pairs = zip(waiting, problem.demands, strict=True)
         demands = tuple(
             replace(demand, weight=self._values[arrival])
@@ -364,8 +364,8 @@ class WatchedPlacer(Placer):
         held = self._watched.whole_placements()
         answer = Solution(
             tuple(
-                replace(held[arrival], demand=DemandIndex(place))
-                for place, arrival in enumerate(waiting)
+                replace(held[arrival], demand=DemandIndex(demand_index))
+                for demand_index, arrival in enumerate(waiting)
                 if arrival in placed and arrival in held
             )
         )
@@ -570,9 +570,11 @@ def _has_room(
     """Return whether a node has what a pod asks for of it beside devices."""
     problem = ledger.problem
     # What stands for the node is the only device of its last pool.
-    number = problem.nodes[node].pools[-1].devices[0]
-    charge = problem.eligibility.charge(alternative.index, number) or Charge()
-    device = problem.devices[number]
+    device_index = problem.nodes[node].pools[-1].devices[0]
+    charge = (
+        problem.eligibility.charge(alternative.index, device_index) or Charge()
+    )
+    device = problem.devices[device_index]
     return all(
         ledger.capacity_left(device, name) >= amount
         for name, amount in charge.capacity

@@ -241,14 +241,14 @@ class Placer(ABC):
         if self._have_rules(job):
             return None
         return tuple(
-            (arrivals[number].template, pods[number].namespace)
-            for number in self.incoming.jobs[job]
+            (arrivals[arrival].template, pods[arrival].namespace)
+            for arrival in self.incoming.jobs[job]
         )
 
     def _have_rules(self, job: int) -> bool:
         """Return whether rules between pods bind the arrivals of a job."""
         demands = (
-            self.incoming.demand(number) for number in self.incoming.jobs[job]
+            self.incoming.demand(arrival) for arrival in self.incoming.jobs[job]
         )
         return any(demand is not None and demand.roles for demand in demands)
 
@@ -302,7 +302,7 @@ class Placer(ABC):
         problem, in_use = self.incoming.problem, self.whole_ledger().applied()
         rules = self._rules_now()
         demands = tuple(
-            _with_rules(problem.demands[number], rules) for number in numbers
+            _with_rules(problem.demands[demand], rules) for demand in numbers
         )
         return replace(
             problem,
@@ -355,25 +355,26 @@ class RunPlacer(Placer):
         """Place all arrivals of a job, or none of them."""
         placements = self._run.placements
         before = len(placements)
-        numbers = [
-            self.incoming.demands[number] for number in self.incoming.jobs[job]
+        demands = [
+            self.incoming.demands[arrival]
+            for arrival in self.incoming.jobs[job]
         ]
         self._run.place_together(
-            [number for number in numbers if number is not None]
+            [demand for demand in demands if demand is not None]
         )
-        for place in range(before, len(placements)):
-            self._places[placements[place].demand] = place
+        for position in range(before, len(placements)):
+            self._places[placements[position].demand] = position
         return len(placements) > before
 
     def release(self, arrival: int) -> None:
         """Take the arrival's placement out of the run."""
-        number = self.incoming.demands[arrival]
-        assert number is not None
-        placements, place = self._run.placements, self._places.pop(number)
-        released, last = placements[place], placements.pop()
+        demand = self.incoming.demands[arrival]
+        assert demand is not None
+        placements, position = self._run.placements, self._places.pop(demand)
+        released, last = placements[position], placements.pop()
         if last is not released:
-            placements[place] = last
-            self._places[last.demand] = place
+            placements[position] = last
+            self._places[last.demand] = position
         self._run.depart(released)
 
     def exchange(
@@ -411,9 +412,9 @@ class RunPlacer(Placer):
 
     def placement_of(self, arrival: int) -> Placement:
         """Return the placement in the run."""
-        number = self.incoming.demands[arrival]
-        assert number is not None
-        return self._run.placements[self._places[number]]
+        demand = self.incoming.demands[arrival]
+        assert demand is not None
+        return self._run.placements[self._places[demand]]
 
 
 class SchedulerPlacer(Placer):
@@ -451,8 +452,8 @@ class SchedulerPlacer(Placer):
             helped, may_help = False, False
             for job in queue.hopeful():
                 pods = [
-                    self.incoming.pods[number]
-                    for number in self.incoming.jobs[job]
+                    self.incoming.pods[arrival]
+                    for arrival in self.incoming.jobs[job]
                 ]
                 if self._run.try_once(pods):
                     may_help = True
@@ -494,7 +495,8 @@ class SchedulerPlacer(Placer):
         if victims is None:
             return None
         arrival_of = {
-            pod: number for number, pod in enumerate(self.incoming.pods)
+            pod: arrival_index
+            for arrival_index, pod in enumerate(self.incoming.pods)
         }
         return tuple(
             arrival_of[victim] for victim in victims if victim in arrival_of
@@ -588,28 +590,28 @@ class BatchPlacer(RunPlacer):
         """Ask about everybody at once."""
         jobs = queue.in_order()
         members = [
-            (number, job) for job in jobs for number in self._demands(job)
+            (demand, job) for job in jobs for demand in self._demands(job)
         ]
         if not members:
             return
-        numbers = [number for number, _ in members]
+        demands = [demand for demand, _ in members]
 
         def answer() -> tuple[Placement, ...]:
-            return self._answer(self.waiting_problem(numbers)).placements
+            return self._answer(self.waiting_problem(demands)).placements
 
         placed = set()
         for placement in self._kept.once(_BATCHES, answer):
-            number, job = members[placement.demand]
-            self.accept(replace(placement, demand=number))
+            demand, job = members[placement.demand]
+            self.accept(replace(placement, demand=demand))
             placed.add(job)
         yield from (job for job in jobs if job in placed)
 
     def _demands(self, job: int) -> list[DemandIndex]:
-        numbers = (
+        demands = (
             self.incoming.demands[arrival]
             for arrival in self.incoming.jobs[job]
         )
-        return [number for number in numbers if number is not None]
+        return [demand for demand in demands if demand is not None]
 
 
 class OptimalPlacer(BatchPlacer):

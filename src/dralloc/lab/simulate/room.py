@@ -98,9 +98,9 @@ def preempt(
         return None
     priority = incoming.priority(arrival)
     lower = (
-        (placement.node, number)
-        for number, placement in placer.placements.items()
-        if incoming.priority(number) < priority
+        (placement.node, placed_arrival)
+        for placed_arrival, placement in placer.placements.items()
+        if incoming.priority(placed_arrival) < priority
     )
     by_node = grouped(lower)
     nodes = incoming.problem.candidate_nodes(demand)
@@ -133,29 +133,29 @@ def _victims_on(
     """Return who has to go for a job of those on a node; nothing has changed afterwards."""
     incoming = placer.incoming
 
-    def importance(number: int) -> tuple[int, int]:
-        return -incoming.priority(number), since[number]
+    def importance(arrival: int) -> tuple[int, int]:
+        return -incoming.priority(arrival), since[arrival]
 
     held = {
-        number: placer.placement_of(number)
-        for number in sorted(lower, key=importance)
+        arrival: placer.placement_of(arrival)
+        for arrival in sorted(lower, key=importance)
     }
-    for number in held:
-        placer.release(number)
+    for arrival in held:
+        placer.release(arrival)
     victims: list[int] = []
     helps = _fits(placer, job)
-    for number, placement in held.items():
+    for arrival, placement in held.items():
         placer.accept(placement)
         if helps and not _fits(placer, job):
-            placer.release(number)
-            victims.append(number)
-    for number in victims:
-        placer.accept(held[number])
+            placer.release(arrival)
+            victims.append(arrival)
+    for arrival in victims:
+        placer.accept(held[arrival])
     if not helps:
         return None
     return NodeVictims(
-        tuple(incoming.priority(number) for number in victims),
-        tuple(since[number] for number in victims),
+        tuple(incoming.priority(arrival) for arrival in victims),
+        tuple(since[arrival] for arrival in victims),
         tuple(victims),
     )
 
@@ -164,8 +164,8 @@ def _fits(placer: RunPlacer, job: int) -> bool:
     """Return whether a job could be placed now."""
     if not placer.place(job):
         return False
-    for number in placer.incoming.jobs[job]:
-        placer.release(number)
+    for arrival in placer.incoming.jobs[job]:
+        placer.release(arrival)
     return True
 
 
@@ -266,17 +266,17 @@ def _planned(
     if value == whole:
         migration = Migration(pending, (), ())
     plan = rearrange(migration, most, choices, before.placements)
-    numbers = {
-        demand.key: number
-        for number, demand in numbered(incoming.problem.demands)
+    demand_indices = {
+        demand.key: demand_index
+        for demand_index, demand in numbered(incoming.problem.demands)
     }
     leaving: list[int] = []
     entering: list[Placement] = []
     for move in plan.moves:
         [demand], [placement] = move.option.demands, move.placements
-        number = numbers[demand.key]
-        leaving.append(incoming.arrival_of[number])
-        entering.append(replace(placement, demand=number))
+        demand_index = demand_indices[demand.key]
+        leaving.append(incoming.arrival_of[demand_index])
+        entering.append(replace(placement, demand=demand_index))
     for step in plan.steps:
         if not step.placements:
             continue
@@ -284,7 +284,9 @@ def _planned(
         for demand, placement in zip(
             step.demands[already:], step.placements[already:], strict=True
         ):
-            entering.append(replace(placement, demand=numbers[demand.key]))
+            entering.append(
+                replace(placement, demand=demand_indices[demand.key])
+            )
     return MovePlan(tuple(leaving), tuple(entering), plan.restarts)
 
 
@@ -316,8 +318,8 @@ def _migration(
     charges = charged_grants(
         problem, [placements[arrival] for arrival in sorted(staying)]
     )
-    for _, number, charge in charges:
-        device = problem.devices[number]
+    for _, device_index, charge in charges:
+        device = problem.devices[device_index]
         ledger.enter(device, charge, share=device.shareable)
     in_use = ledger.applied()
     movers: list[MovableClaim] = []

@@ -292,16 +292,16 @@ class Simulation:
         # Since when those who have a place have one.
         self._since: dict[int, int] = {}
         self._job_of = {
-            number: job
+            arrival_index: job
             for job, members in enumerate(incoming.jobs)
-            for number in members
+            for arrival_index in members
         }
         self._missing = [len(members) for members in incoming.jobs]
         arrivals = enumerate(incoming.arrivals)
         self._clock = Clock(
             [
-                Event(arrival.time, EventKind.ARRIVAL, number)
-                for number, arrival in arrivals
+                Event(arrival.time, EventKind.ARRIVAL, arrival_index)
+                for arrival_index, arrival in arrivals
             ]
         )
 
@@ -324,11 +324,11 @@ class Simulation:
             move_times = self._room.move_times
             if move_times is not None:
                 self._plan(EventKind.REARRANGEMENT, move_times.every)
-            numbers = self._numbers
+            counts = self._numbers
             instant = Instant(
                 self._clock.now,
-                numbers[ArrivalState.PENDING],
-                numbers[ArrivalState.RUNNING],
+                counts[ArrivalState.PENDING],
+                counts[ArrivalState.RUNNING],
             )
             self.history.instants.append(instant)
             on_instant(instant, self._placer)
@@ -385,7 +385,7 @@ class Simulation:
         members = self._incoming.jobs[job]
         self._queue.enter(job, max(map(self._incoming.priority, members)), time)
         self._changed = True
-        if any(self._is_hopeless(number) for number in members):
+        if any(self._is_hopeless(member) for member in members):
             self._refuse(job)
         elif self._patience is not None:
             self._clock.schedule(

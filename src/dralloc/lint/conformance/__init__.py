@@ -379,10 +379,12 @@ def _broken_rules(
 def _orders(nodes: Numbered[NodeIndex, Node]) -> Iterator[Sequence[NodeIndex]]:
     """Yield orders of the nodes such that for each image each of its sizes is once the first."""
     firsts: dict[str, dict[int, NodeIndex]] = {}
-    for number, node in numbered(nodes):
+    for node_index, node in numbered(nodes):
         for image in node.status.images:
             for name in image.names:
-                firsts.setdefault(name, {}).setdefault(image.size_bytes, number)
+                firsts.setdefault(name, {}).setdefault(
+                    image.size_bytes, node_index
+                )
     disputed = [sizes.values() for sizes in firsts.values() if len(sizes) > 1]
     for chosen in product(*disputed):
         yield list(dict.fromkeys(chain(chosen, indices(nodes))))

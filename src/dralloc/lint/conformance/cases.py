@@ -84,9 +84,9 @@ def read_lines(path: Path) -> Iterator[Json]:
         raise InputError(
             [Finding(str(path), "", "", f"cannot be read: {error}")]
         ) from None
-    for number, line in enumerate(text.splitlines(), 1):
+    for line_number, line in enumerate(text.splitlines(), 1):
         if line.strip():
-            yield _object(line, f"{path}: line {number}")
+            yield _object(line, f"{path}: line {line_number}")
 
 
 def _object(line: bytes, source: str) -> Json:
@@ -238,10 +238,10 @@ def _renamed(claims: Sequence[Json]) -> Iterator[Json]:
     for claim in claims:
         name = claim["metadata"]["name"]
         seen[name] += 1
-        number = f"-{seen[name]}" if seen[name] > 1 else ""
+        suffix = f"-{seen[name]}" if seen[name] > 1 else ""
         yield {
             **claim,
-            "metadata": {**claim["metadata"], "name": f"{name}{number}"},
+            "metadata": {**claim["metadata"], "name": f"{name}{suffix}"},
         }
 
 
@@ -270,10 +270,13 @@ def _holders(case: Json) -> Iterator[Json]:
             }
         )
     shared = [{**entry, "request": "share"} for entry in shares]
-    for number, result in enumerate((*held, *shared)):
+    for holder_index, result in enumerate((*held, *shared)):
         allocation = {"devices": {"results": [result]}}
         yield {
-            "metadata": {"name": f"holder-{number}", "namespace": "default"},
+            "metadata": {
+                "name": f"holder-{holder_index}",
+                "namespace": "default",
+            },
             "status": {"allocation": allocation},
         }
 
@@ -305,11 +308,11 @@ def first_difference(expected: Any, actual: Any, path: str = "") -> str:
                 return difference
         return ""
     if isinstance(expected, list) and isinstance(actual, list):
-        for number, (expected_item, actual_item) in enumerate(
+        for item_index, (expected_item, actual_item) in enumerate(
             zip(expected, actual, strict=False)
         ):
             if difference := first_difference(
-                expected_item, actual_item, f"{path}[{number}]"
+                expected_item, actual_item, f"{path}[{item_index}]"
             ):
                 return difference
         if len(expected) != len(actual):
@@ -470,7 +473,10 @@ def _batch_answer(
     case: AllocationCase, compiled: CompiledCluster, solution: Solution
 ) -> dict[str, Any]:
     demands = compiled.problem.demands
-    numbers = {demand.key.name: number for number, demand in numbered(demands)}
+    demand_indices = {
+        demand.key.name: demand_index
+        for demand_index, demand in numbered(demands)
+    }
     nodes = {
         placement.demand: compiled.problem.nodes[placement.node].name
         for placement in solution.placements
@@ -478,14 +484,20 @@ def _batch_answer(
     written = allocations(compiled, solution)
     pods: list[dict[str, Any]] = []
     for name in case.pods:
-        number, error = numbers[name], solution.errors.get(numbers[name])
+        demand_index, error = (
+            demand_indices[name],
+            solution.errors.get(demand_indices[name]),
+        )
         allocated = (
-            [written[claim.key].wire_form() for claim in demands[number].claims]
-            if number in nodes
+            [
+                written[claim.key].wire_form()
+                for claim in demands[demand_index].claims
+            ]
+            if demand_index in nodes
             else None
         )
         fared = {
-            "node": nodes.get(number),
+            "node": nodes.get(demand_index),
             "allocations": allocated,
             "error": str(error) if error else None,
         }

@@ -203,12 +203,12 @@ class Validation(Documented, tuple[Violation, ...]):
         for violation in self:
             match violation:
                 case Violation(level=Level.ERROR):
-                    place: object = violation.finding
+                    location: object = violation.finding
                 case Violation(rule=rule) if rule in _NAMING_CLASSES:
-                    place = ""
+                    location = ""
                 case _:
-                    place = violation.source, violation.subject
-            same_words = violation.rule, violation.message, place
+                    location = violation.source, violation.subject
+            same_words = violation.rule, violation.message, location
             alike.setdefault(same_words, []).append(violation)
         for first, *repeated in alike.values():
             yield first.line + _elsewhere(len(repeated))
@@ -242,11 +242,11 @@ _NAMING_CLASSES: Final = {"request-class-missing", "request-class-unknown"}
 """Rules whose words name a class: who asks for it matters less."""
 
 
-def _elsewhere(number: int) -> str:
+def _elsewhere(count: int) -> str:
     """Return what to add to a line that stands for this many more places."""
-    if not number:
+    if not count:
         return ""
-    return f"; also in {number} more {'places' if number > 1 else 'place'}"
+    return f"; also in {count} more {'places' if count > 1 else 'place'}"
 
 
 # ----------------------------------------------------------------------------
@@ -271,8 +271,8 @@ def as_sarif(violations: Sequence[Violation], rules: Iterable[Rule]) -> Json:
     """
     descriptors = [_descriptor(rule) for rule in rules]
     index = {
-        descriptor["id"]: number
-        for number, descriptor in enumerate(descriptors)
+        descriptor["id"]: rule_index
+        for rule_index, descriptor in enumerate(descriptors)
     }
     return {
         "$schema": _SCHEMA,
@@ -449,7 +449,7 @@ def validate(
         stored.cluster(cluster), features, stored.minor or NEWEST_MINOR
     )
     position = {
-        identity: number for number, identity in enumerate(cluster.sources)
+        identity: index for index, identity in enumerate(cluster.sources)
     }
     broken = [
         *((owner, DROPPED, issue) for owner, issue in stored.dropped),
@@ -461,13 +461,13 @@ def validate(
             violation[1].level.rank,
         )
     )
-    found = [
+    findings = [
         Finding(cluster.sources.get(_identity(owner), ""), owner.title, *issue)
         for owner, _, issue in broken
     ]
     return Validation(
         Violation(rule.level, rule.id, finding)
-        for (_, rule, _), finding in zip(broken, located(found), strict=True)
+        for (_, rule, _), finding in zip(broken, located(findings), strict=True)
     )
 
 
@@ -544,7 +544,7 @@ def _follows(violation: Violation, reading: Reading) -> bool:
 def _in_order_of_files(violations: Sequence[Violation]) -> list[Violation]:
     """Return violations by file and line, the worst first in a line; without lines, as they are."""
     files = [file_of(violation.source) for violation in violations]
-    file_order = {file: number for number, file in enumerate(files)}
+    file_order = {file: index for index, file in enumerate(files)}
 
     def place(violation: Violation) -> tuple[int, int, int]:
         file = file_of(violation.source)

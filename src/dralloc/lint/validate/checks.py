@@ -232,10 +232,10 @@ JUDGED: Final = '"{0}" {1}'
 
 def on(fields: str, of_field: Check, *, absent: bool = False) -> Check:
     """A check that looks at each of the fields, also at those that are absent if that is asked for."""
-    place = place_of(fields)
+    steps = place_of(fields)
 
     def check(part: Any, at: str) -> Iterator[Issue]:
-        for path, value in walk(part, place, at, absent=absent):
+        for path, value in walk(part, steps, at, absent=absent):
             yield from of_field(value, path)
 
     return check

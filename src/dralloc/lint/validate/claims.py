@@ -292,7 +292,7 @@ def alternatives(
     spec: DeviceClaim, at: str
 ) -> Iterator[list[tuple[str, str, Details]]]:
     """Yield for each request its alternatives, each with its path and the name that allocations have for it."""
-    for number, request in enumerate(spec.requests):
+    for request_index, request in enumerate(spec.requests):
         fields = (
             ["exactly"]
             if request.exactly
@@ -303,7 +303,7 @@ def alternatives(
         )
         named = zip(fields, request.alternatives, strict=True)
         yield [
-            (f"{at}.requests[{number}].{field}", name, details)
+            (f"{at}.requests[{request_index}].{field}", name, details)
             for field, (name, details) in named
         ]
 
@@ -332,8 +332,8 @@ def in_lists(items: Iterable[Any], at: str) -> Iterator[tuple[str, str]]:
     """Yield the names in the lists of requests that constraints or configurations have, each behind its path."""
     for index, entry in enumerate(items):
         yield from (
-            (f"{at}[{index}].requests[{number}]", name)
-            for number, name in enumerate(entry.requests)
+            (f"{at}[{index}].requests[{request_index}]", name)
+            for request_index, name in enumerate(entry.requests)
         )
 
 

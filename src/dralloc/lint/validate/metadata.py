@@ -498,8 +498,8 @@ class Stored:
     def _object(self, kind: str, object_: Any, off: list[_Gated]) -> Any:
         for gated in off:
             paths: list[str] = []
-            for place in gated.fields.of(kind):
-                object_ = _without(object_, place, "", paths)
+            for steps in gated.fields.of(kind):
+                object_ = _without(object_, steps, "", paths)
             if paths:
                 further = (
                     f" and {len(paths) - 1} more" if len(paths) > 1 else ""
@@ -516,9 +516,9 @@ class Stored:
         return object_
 
 
-def _without(value: Any, place: Place, at: str, paths: list[str]) -> Any:
+def _without(value: Any, steps: Place, at: str, paths: list[str]) -> Any:
     """Return a copy with the fields at a place emptied, and collect their paths; the value itself if there are none."""
-    fields, steps_below = place[0], place[1:]
+    fields, steps_below = steps[0], steps[1:]
     for step in fields:
         below, path, before = (
             getattr(value, step.python),

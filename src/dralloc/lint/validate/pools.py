@@ -85,11 +85,11 @@ class Pool:
         return [
             (
                 slice_,
-                f"spec.devices[{number}].consumesCounters[{index}]",
+                f"spec.devices[{device_index}].consumesCounters[{index}]",
                 consumption,
             )
             for slice_ in self.slices
-            for number, device in enumerate(slice_.spec.devices)
+            for device_index, device in enumerate(slice_.spec.devices)
             for index, consumption in enumerate(device.consumes_counters)
         ]
 
@@ -391,14 +391,14 @@ class Candidates:
         self.classes = cluster.classes
         self._nodes = NodeSelections(cluster.nodes)
         self._node_count = len(cluster.nodes)
-        numbers = {
-            id(published): number
-            for number, published in enumerate(cluster.slices)
+        slice_indices = {
+            id(published): slice_index
+            for slice_index, published in enumerate(cluster.slices)
         }
         pools: dict[PoolID, list[int]] = {}
         for pool in context.view(find_pools):
             pools[pool.id] = [
-                numbers[id(published)] for published in pool.slices
+                slice_indices[id(published)] for published in pool.slices
             ]
         rules = TaintRules(
             cluster.taint_rules if features.DeviceTaintRules else (),
@@ -439,16 +439,16 @@ class Candidates:
     def offers(self) -> list[Offer]:
         """Every device."""
         inventory = self._table.inventory
-        places: dict[int, Iterator[int]] = defaultdict(count)
+        positions: dict[int, Iterator[int]] = defaultdict(count)
         return [
             Offer(
-                number,
+                device_index,
                 device.id,
                 source.slice,
-                next(places[id(source.slice)]),
+                next(positions[id(source.slice)]),
                 source.device,
             )
-            for (number, device), source in zip(
+            for (device_index, device), source in zip(
                 numbered(inventory.devices), inventory.sources, strict=True
             )
         ]

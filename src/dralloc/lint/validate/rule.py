@@ -261,14 +261,14 @@ def _step(text: str) -> Step:
 
 
 def walk(
-    value: Any, place: Place, at: str = "", *, absent: bool = False
+    value: Any, steps: Place, at: str = "", *, absent: bool = False
 ) -> Iterator[tuple[str, Any]]:
     """Yield the paths and values at a place below a value at a path; absent ones, too, if that is asked for."""
-    if not place:
+    if not steps:
         yield at, value
         return
-    steps_below = place[1:]
-    for wire, python, repeated in place[0]:
+    steps_below = steps[1:]
+    for wire, python, repeated in steps[0]:
         below = (
             value.get(wire, "")
             if isinstance(value, dict)

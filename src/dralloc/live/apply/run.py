@@ -464,8 +464,8 @@ class ApplyRun:
         that had no gate, and are not waited for under the fence.
         """
         units = [unit for unit in self._done if unit.is_late is late]
-        for number, unit in enumerate(units):
-            self.progress("releasing", number, len(units))
+        for unit_index, unit in enumerate(units):
+            self.progress("releasing", unit_index, len(units))
             try:
                 self._executor.release(unit, self.fence.toleration)
             except LeftAlone as why:
@@ -563,8 +563,8 @@ class ApplyRun:
             if self._take_fence(units) and not self._broken(units):
                 failed = [
                     unit
-                    for number, unit in enumerate(units)
-                    if not self._is_written(unit, number, len(units))
+                    for unit_index, unit in enumerate(units)
+                    if not self._is_written(unit, unit_index, len(units))
                 ]
                 if not failed:
                     return ()
@@ -593,8 +593,8 @@ class ApplyRun:
                     with suppress(LeftAlone):
                         self._executor.retract(claim)
 
-    def _is_written(self, unit: WriteUnit, number: int, total: int) -> bool:
-        self.progress("writing", number, total)
+    def _is_written(self, unit: WriteUnit, unit_index: int, total: int) -> bool:
+        self.progress("writing", unit_index, total)
         if self.is_ending():
             self._reasons |= {demand.key: ENDED for demand in unit.demands}
             return False

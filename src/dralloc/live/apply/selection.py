@@ -516,8 +516,8 @@ class _Reading:
             for demand_of_unit in self.problem.demands
         ]
         placements = [
-            self._placement(number, demand, nodes[self._identity(demand)])
-            for number, demand in zip(
+            self._placement(demand_index, demand, nodes[self._identity(demand)])
+            for demand_index, demand in zip(
                 indices(self.problem.demands), demands, strict=True
             )
             if self._identity(demand) in nodes and demand.claims
@@ -543,13 +543,13 @@ class _Reading:
         )
 
     def _placement(
-        self, number: DemandIndex, demand: Demand, node: str
+        self, demand_index: DemandIndex, demand: Demand, node: str
     ) -> Placement:
         index = self.nodes.get(node)
         if index is None:
             raise LookupError(f"{demand.key}: node {node} is gone")
         return Placement(
-            number,
+            demand_index,
             index,
             tuple(self._grants(claim, index) for claim in demand.claims),
         )
@@ -571,10 +571,10 @@ class _Reading:
 
     @staticmethod
     def _place(claim: Claim, name: str) -> tuple[int, int]:
-        for number, request in enumerate(claim.requests):
+        for request_index, request in enumerate(claim.requests):
             for choice, alternative in enumerate(request.alternatives):
                 if str(alternative.name) == name:
-                    return number, choice
+                    return request_index, choice
         raise LookupError(f"claim {claim.key}: has no request {name}")
 
     def _device(self, id_: DeviceID, node: NodeIndex) -> DeviceIndex:

@@ -250,20 +250,22 @@ def units_of(plan: Plan) -> tuple[list[WriteUnit], list[Aside]]:
 def _groups(plan: Plan) -> Iterator[list[Placed]]:
     """Yield the placed demands, those of a gang or with a claim in common together."""
     placed = list(plan.placed)
-    # By number, as a pod and a claim that no pod uses may have the same key.
+    # By index, as a pod and a claim that no pod uses may have the same key.
     together: nx.Graph[Hashable] = nx.Graph()
     together.add_nodes_from(range(len(placed)))
-    for number, placement in enumerate(plan.solution.placements):
+    for placement_index, placement in enumerate(plan.solution.placements):
         demand = plan.demands[placement.demand]
         together.add_edges_from(
-            (number, ("claim", claim.key)) for claim in demand.claims
+            (placement_index, ("claim", claim.key)) for claim in demand.claims
         )
         if demand.placed_with:
-            together.add_edge(number, ("gang", demand.placed_with))
+            together.add_edge(placement_index, ("gang", demand.placed_with))
     for group in nx.connected_components(together):
         # Claims and gangs are nodes of the graph, too, but no demands.
-        numbers = sorted(member for member in group if isinstance(member, int))
-        yield [placed[number] for number in numbers]
+        placement_indices = sorted(
+            member for member in group if isinstance(member, int)
+        )
+        yield [placed[placement_index] for placement_index in placement_indices]
 
 
 def _is_missing(plan: Plan, key: ClaimKey) -> bool:

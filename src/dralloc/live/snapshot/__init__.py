@@ -394,11 +394,11 @@ class _Reader:
         read, objects = 0, list[bytes]()
         for namespace in namespaces or ("",):
             try:
-                number, texts = self._list(kind, version, namespace, read)
+                object_count, texts = self._list(kind, version, namespace, read)
             except Refused as refusal:
                 self._refused(kind, namespace, refusal)
                 continue
-            read += number
+            read += object_count
             objects += texts
         self.snapshot.add(
             kind.plural,
@@ -445,11 +445,11 @@ class _Reader:
         limit: int,
         before: int,
     ) -> tuple[int, list[bytes]]:
-        token, number, pages = "", 0, list[bytes]()
+        token, object_count, pages = "", 0, list[bytes]()
         seen = {token}
         for _ in range(self.server.limits.pages):
             page = self.server.page(kind, version, namespace, limit, token)
-            number += len(page.items)
+            object_count += len(page.items)
             # One text for each page: many small ones would keep the memory of the whole page from being used again.
             pages.append(
                 b"".join(
@@ -461,10 +461,10 @@ class _Reader:
                     )
                 )
             )
-            self.progress(kind.plural, before + number)
+            self.progress(kind.plural, before + object_count)
             token = page.token
             if not token:
-                return number, b"".join(pages).splitlines()
+                return object_count, b"".join(pages).splitlines()
             if token in seen:
                 raise SnapshotError(
                     f"cannot list {kind.resource}: the API server goes on where it has been before"

@@ -272,13 +272,13 @@ def connect(
             persist_config=False,
         )
     except Exception as error:  # parsers, plugins for credentials and the file system have their own errors
-        place = (
+        source = (
             f"kubeconfig {kubeconfig}"
             if kubeconfig is not None
             else "kubeconfig"
         )
         raise SnapshotError(
-            f"{place}: {' '.join(str(error).split())}"
+            f"{source}: {' '.join(str(error).split())}"
         ) from None
     api.user_agent = "dralloc"
     limits = limits or ReadLimits()
@@ -392,9 +392,9 @@ def _objects(answer: Json, field: str, path: str) -> Sequence[Json]:
         raise SnapshotError(
             f"the API server's answer to {path}: {field}: is no list"
         )
-    for number, item in enumerate(items):
+    for item_index, item in enumerate(items):
         if not isinstance(item, dict):
             raise SnapshotError(
-                f"the API server's answer to {path}: {field}[{number}]: is no object"
+                f"the API server's answer to {path}: {field}[{item_index}]: is no object"
             )
     return items

@@ -137,13 +137,13 @@ class _Part(NamedTuple):
             for key, value in self.value.items():
                 yield key.lower(), _Part(value, (*self.path, key))
         elif isinstance(self.value, list):
-            for number, value in enumerate(self.value):
-                item = _Part(value, (*self.path, number))
+            for item_index, value in enumerate(self.value):
+                item = _Part(value, (*self.path, item_index))
                 yield (
                     str(
                         item.at("name").value
                         or item.at("groupName").value
-                        or number
+                        or item_index
                     ),
                     item,
                 )
@@ -264,7 +264,9 @@ class _Pods:
             called = "-".join(filter(None, (name, self.suffix)))
             wire = {
                 "name": called,
-                "ranges": [(numbers.start, numbers.stop) for numbers in ranges],
+                "ranges": [
+                    (ordinals.start, ordinals.stop) for ordinals in ranges
+                ],
                 "template": template.value,
             }
             yield wire, template.path
@@ -447,12 +449,12 @@ _LONGEST_BASE: Final = 63 - _SUFFIX_LENGTH
 
 def generated_name(base: str, *identity: str) -> str:
     """`base` with a suffix of five characters, as ``generateName`` makes it, but always the same for one identity."""
-    number = int.from_bytes(
+    digest = int.from_bytes(
         hashlib.sha256("/".join((base, *identity)).encode()).digest()
     )
     suffix = ""
     for _ in range(_SUFFIX_LENGTH):
-        number, digit = divmod(number, len(_ALPHABET))
+        digest, digit = divmod(digest, len(_ALPHABET))
         suffix += _ALPHABET[digit]
     return base[:_LONGEST_BASE] + suffix
 
@@ -477,9 +479,11 @@ def pods_of(owner: PodOwner, nodes: Sequence[Node]) -> Iterator[Pod]:
                 for node in homes
             )
         else:
-            numbers = product(*(range(*bounds) for bounds in pod_set.ranges))
+            ordinal_tuples = product(
+                *(range(*bounds) for bounds in pod_set.ranges)
+            )
             numbered_specs = (
-                (place, pod_set.template.spec) for place in numbers
+                (ordinals, pod_set.template.spec) for ordinals in ordinal_tuples
             )
         for words, spec in numbered_specs:
             name = "-".join(

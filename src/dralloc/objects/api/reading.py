@@ -556,13 +556,13 @@ class ObjectReader:
         source: str,
     ) -> ApiObject | None:
         older = misplaced(model.kind, body) if version in _FLAT else []
-        for place, names in older:
+        for path, names in older:
             rule = (
                 f"needs exactly or firstAvailable: {', '.join(names)} must "
                 "stand below exactly, or the apiVersion be "
                 f"{_GROUP}/v1beta1, which has no such level"
             )
-            self._reject(raw, source, field_path(place), rule)
+            self._reject(raw, source, field_path(path), rule)
         if older and self.mended is None:
             return None
         form = "v1beta1" if older else version
@@ -668,9 +668,9 @@ class ObjectReader:
     def unmade_notice(self) -> Iterator[Finding]:
         """Yield which kinds of the objects that are not read have pod templates."""
         kinds = ", ".join(
-            f"{kind} ({number})"
-            for kind, number in sorted(self.unmade.items())
-            if number
+            f"{kind} ({count})"
+            for kind, count in sorted(self.unmade.items())
+            if count
         )
         if kinds:
             yield Finding(
@@ -689,13 +689,13 @@ def _unknown_fields(
     source: str,
 ) -> Iterator[Finding]:
     """Yield one finding for each field, at the first of the places in lists where it occurs."""
-    places: dict[tuple[str, ...], list[tuple[str | int, ...]]] = {}
+    locations: dict[tuple[str, ...], list[tuple[str | int, ...]]] = {}
     for error in errors:
-        place = error["loc"]
-        places.setdefault(
-            tuple(step for step in place if isinstance(step, str)), []
-        ).append(place)
-    for first, *repeated in places.values():
+        location = error["loc"]
+        locations.setdefault(
+            tuple(step for step in location if isinstance(step, str)), []
+        ).append(location)
+    for first, *repeated in locations.values():
         elsewhere = (
             f", here and in {len(repeated)} more places" if repeated else ""
         )

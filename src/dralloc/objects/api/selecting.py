@@ -53,9 +53,9 @@ def _integer(text: str) -> int | None:
 def _compare(
     value: str | None, values: Sequence[str], holds: Callable[[int, int], bool]
 ) -> bool:
-    number = None if value is None else _integer(value)
+    integer = None if value is None else _integer(value)
     limit = _integer(values[0]) if len(values) == 1 else None
-    return number is not None and limit is not None and holds(number, limit)
+    return integer is not None and limit is not None and holds(integer, limit)
 
 
 _REQUIREMENT_OPERATORS: dict[

@@ -72,18 +72,22 @@ class DeviceTemplate:
     def __init__(
         self, devices: Sequence[Device], blanks: Sequence[str]
     ) -> None:
-        numbers = {blank: number for number, blank in enumerate(blanks)}
+        blank_indices = {
+            blank: blank_index for blank_index, blank in enumerate(blanks)
+        }
         self._attributes = [
             (
                 template_device.attributes,
-                _places(template_device.attributes, numbers),
+                _places(template_device.attributes, blank_indices),
             )
             for template_device in devices
         ]
         filled = [
-            number for _, places in self._attributes for _, number in places
+            blank_index
+            for _, slots in self._attributes
+            for _, blank_index in slots
         ]
-        if sorted(filled) != list(numbers.values()):
+        if sorted(filled) != list(blank_indices.values()):
             raise ValueError("texts differ elsewhere than in attributes")
         # Field by field and not device by device: a loop in C then writes each column.
         self._columns: list[
@@ -93,12 +97,12 @@ class DeviceTemplate:
             column = [getattr(device, name) for device in devices]
             self._columns.append((setter, column))
         self.places = {
-            template_device.name: place
-            for place, template_device in enumerate(devices)
+            template_device.name: position
+            for position, template_device in enumerate(devices)
         }
         """Where the devices are, by name."""
         self.open = frozenset(
-            name for _, places in self._attributes for name, _ in places
+            name for _, slots in self._attributes for name, _ in slots
         )
         """The attributes that differ."""
         self.by_request = any(
@@ -112,10 +116,10 @@ class DeviceTemplate:
     def filled(self, texts: Sequence[str]) -> TemplateDevices:
         """Return the devices with these texts in the blanks. Only what differs is made anew."""
         attributes = [
-            _filled(template_attributes, places, texts)
-            if places
+            _filled(template_attributes, slots, texts)
+            if slots
             else template_attributes
-            for template_attributes, places in self._attributes
+            for template_attributes, slots in self._attributes
         ]
         devices = TemplateDevices(
             map(object.__new__, repeat(Device, len(attributes)))
@@ -141,35 +145,35 @@ def named(devices: Sequence[Device], names: Set[str]) -> list[Device]:
         if isinstance(devices, TemplateDevices)
         else None
     )
-    places = template_places or {
-        device.name: place for place, device in enumerate(devices)
+    positions = template_places or {
+        device.name: position for position, device in enumerate(devices)
     }
     return [
-        devices[place]
+        devices[position]
         for name in names
-        if (place := places.get(name)) is not None
+        if (position := positions.get(name)) is not None
     ]
 
 
 def _places(
-    attributes: Attributes, numbers: Mapping[str, int]
+    attributes: Attributes, blank_indices: Mapping[str, int]
 ) -> list[tuple[str, int]]:
-    """Return the attributes that are blank, with the number of the blank."""
+    """Return the attributes that are blank, with the index of the blank."""
     return [
-        (name, numbers[value])
+        (name, blank_indices[value])
         for name, value in attributes.items()
-        if type(value) is str and value in numbers
+        if type(value) is str and value in blank_indices
     ]
 
 
 def _filled(
     template_attributes: Attributes,
-    places: Sequence[tuple[str, int]],
+    slots: Sequence[tuple[str, int]],
     texts: Sequence[str],
 ) -> Attributes:
     attributes = {**template_attributes}
-    for name, number in places:
-        attributes[name] = texts[number]
+    for name, blank_index in slots:
+        attributes[name] = texts[blank_index]
     return attributes
 
 

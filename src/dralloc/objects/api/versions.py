@@ -152,8 +152,8 @@ def misplaced(kind: str, raw: Json) -> list[tuple[Path, list[str]]]:
         return []
     exact_fields = map(_exact_fields_of_flat, requests)
     return [
-        ((*steps, number), fields)
-        for number, fields in enumerate(exact_fields)
+        ((*steps, request_index), fields)
+        for request_index, fields in enumerate(exact_fields)
         if fields
     ]
 

@@ -142,7 +142,7 @@ class SliceTexts:
         )
 
     def _template(self, key: str, parts: Sequence[bytes]) -> Template | None:
-        blanks = [f"\x7f{number}" for number in range(len(parts) - 1)]
+        blanks = [f"\x7f{index}" for index in range(len(parts) - 1)]
         written = [b'"string":"%s"' % blank.encode() for blank in blanks]
         text = b"".join(
             part
@@ -376,8 +376,10 @@ class Loading:
         except TextError as error:
             failure = str(error)
         is_series = len(documents) + (failure is not None) > 1
-        for number, document in enumerate(documents, start=1):
-            place = ObjectSource.at(text, number, is_only=not is_series)
+        for document_number, document in enumerate(documents, start=1):
+            document_source = ObjectSource.at(
+                text, document_number, is_only=not is_series
+            )
             try:
                 if (
                     from_directory
@@ -386,9 +388,11 @@ class Loading:
                 ):
                     self.reader.skipped[_OTHER] += 1
                 elif document is not None:
-                    self.add_document(document, place)
+                    self.add_document(document, document_source)
             except RecursionError:
-                self._note(self.reader.errors, place, "is nested too deeply")
+                self._note(
+                    self.reader.errors, document_source, "is nested too deeply"
+                )
         is_template = failure is not None and _TEMPLATE.search(data)
         if is_template and from_directory:
             self.templates.append(
@@ -402,10 +406,12 @@ class Loading:
         elif failure is not None:
             if is_template:
                 failure += "; it looks like a template: render it first, as helm template does"
-            number = len(documents) + 1
-            place = ObjectSource.at(text, number, is_only=not is_series)
+            document_number = len(documents) + 1
+            document_source = ObjectSource.at(
+                text, document_number, is_only=not is_series
+            )
             # A plain text: what cannot be read has no fields to be found.
-            self._note(self.reader.errors, str(place), failure)
+            self._note(self.reader.errors, str(document_source), failure)
         elif all(document is None for document in documents):
             self._note(self.empty, source, "holds no objects")
 
@@ -432,8 +438,8 @@ class Loading:
         if split is None:
             return False
         shell, items = split
-        for number, item in enumerate(items):
-            self.add_document(item_of(item, shell), source.item(number))
+        for index, item in enumerate(items):
+            self.add_document(item_of(item, shell), source.item(index))
         return True
 
     def add_document(self, document: Any, source: str) -> None:
@@ -449,13 +455,13 @@ class Loading:
         if is_list(document.get("kind")) and isinstance(
             document.get("items", ""), list | None
         ):
-            for number, item in enumerate(document["items"] or ()):
-                place = (
-                    source.item(number)
+            for item_index, item in enumerate(document["items"] or ()):
+                item_source = (
+                    source.item(item_index)
                     if isinstance(source, ObjectSource)
                     else source
                 )
-                self.add_document(item_of(item, document), place)
+                self.add_document(item_of(item, document), item_source)
             return
         read_object = self.reader.read(document, source)
         if read_object is not None:
@@ -487,9 +493,9 @@ def _later_versions(objects: Iterable[Located]) -> Iterator[list[Located]]:
         known = versions.setdefault(identity(located_object.object), [])
         if all(located_object.object != version.object for version in known):
             known.append(located_object)
-    for number in range(1, max(map(len, versions.values()))):
+    for version_index in range(1, max(map(len, versions.values()))):
         yield [
-            known[number if number < len(known) else 0]
+            known[version_index if version_index < len(known) else 0]
             for known in versions.values()
         ]
 

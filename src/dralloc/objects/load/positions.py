@@ -94,11 +94,11 @@ class ObjectSource(str):
         source.outer, source.number = text, document
         return source
 
-    def item(self, number: int) -> ObjectSource:
+    def item(self, index: int) -> ObjectSource:
         """Return the place of an item of the list that is here; there may be a million of them."""
         source = str.__new__(ObjectSource, self)
         source.outer = self
-        source.number = number
+        source.number = index
         return source
 
     @property
@@ -258,10 +258,10 @@ class _LongText:
     def places(self, source: ObjectSource) -> Mapping[_Path, Position]:
         """Return where the parts of an object begin; only where it begins itself once much has been read."""
         starts = self._starts(source.document.number, bool(source.items))
-        number = source.items[0] if source.items else 0
-        if number >= len(starts) - 1 or len(source.items) > 1:
+        object_index = source.items[0] if source.items else 0
+        if object_index >= len(starts) - 1 or len(source.items) > 1:
             return {}
-        start, end = starts[number], starts[number + 1]
+        start, end = starts[object_index], starts[object_index + 1]
         line_start = self.data.rfind(b"\n", 0, start) + 1
         line = self._line(line_start)
         column = len(self.data[line_start:start].decode(errors="replace")) + 1
@@ -272,16 +272,18 @@ class _LongText:
         if self._read > _READ:
             return {here: Position(line, column)}
         return {
-            (*here, *path[1:]): Position(line + place.line - 1, place.column)
-            for path, place in _places(
+            (*here, *path[1:]): Position(
+                line + position.line - 1, position.column
+            )
+            for path, position in _places(
                 object_text, is_json=starts_like_json(self.data)
             ).items()
         }
 
-    def _line(self, place: int) -> int:
-        counted, line = self._counted if self._counted[0] <= place else (0, 1)
-        line += self.data.count(b"\n", counted, place)
-        self._counted = place, line
+    def _line(self, offset: int) -> int:
+        counted, line = self._counted if self._counted[0] <= offset else (0, 1)
+        line += self.data.count(b"\n", counted, offset)
+        self._counted = offset, line
         return line
 
     def _starts(self, document: int, is_item: bool) -> list[int]:
@@ -343,9 +345,9 @@ def _yaml_items(data: bytes, start: int, end: int) -> list[int]:
 
 
 def _steps_to(source: ObjectSource) -> Iterator[str | int]:
-    for number in source.items:
+    for index in source.items:
         yield "items"
-        yield number
+        yield index
 
 
 # ----------------------------------------------------------------------------
@@ -386,23 +388,23 @@ def _lookup(
         return _LongText(data).places
     # What starts with a bracket may be YAML in flow style.
     is_json = starts_like_json(data) and json_documents(data)[1] is None
-    places = _places(data, is_json=is_json)
-    return lambda _source: places
+    positions = _places(data, is_json=is_json)
+    return lambda _source: positions
 
 
 def _place(
-    places: Mapping[_Path, Position], source: ObjectSource, finding: Finding
+    positions: Mapping[_Path, Position], source: ObjectSource, finding: Finding
 ) -> Position | None:
     """Return the position of the field, or of the innermost part around it that is there."""
     path: _Path = (source.document.number, *_steps_to(source))
-    position = places.get(path)
+    position = positions.get(path)
     for step in _STEP.finditer(finding.path):
         key = step[2] if step[1] is None else step[1]
         further = [(*path, *written) for written in spellings(key)]
         if step[1] is not None and key.isdecimal():
             further.append((*path, int(key)))
-        known = next((way for way in further if way in places), None)
+        known = next((way for way in further if way in positions), None)
         if known is None:
             break
-        path, position = known, places.get(known, position)
+        path, position = known, positions.get(known, position)
     return position

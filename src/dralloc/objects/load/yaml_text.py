@@ -81,8 +81,10 @@ def yaml_documents(data: bytes, limit: int) -> tuple[list[Any], str | None]:
             )
         )
     except yaml.reader.ReaderError as error:
-        place = f"character #x{error.character:04x} at offset {error.position}"
-        return builder.documents, f"is not YAML: {place}: {error.reason}"
+        location = (
+            f"character #x{error.character:04x} at offset {error.position}"
+        )
+        return builder.documents, f"is not YAML: {location}: {error.reason}"
     return builder.documents, None
 
 
@@ -299,8 +301,10 @@ def _said(problem: str | None) -> str | None:
 
 def refused(problem: str | None, mark: Any) -> TextError:
     """Return the error for what is wrong at a place of a YAML text."""
-    place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-    return TextError(f"is not YAML: {place}{problem}")
+    location = (
+        f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+    )
+    return TextError(f"is not YAML: {location}{problem}")
 
 
 def _refused_tag(event: Any) -> TextError:
@@ -540,7 +544,7 @@ def _yaml(text: bytes) -> tuple[list[Any], str | None]:
 
 def _template(parts: Sequence[bytes]) -> Iterator[bytes]:
     """Yield the parts in JSON between which names belong; nothing if these are not where they are in YAML."""
-    blanks = [_MARK + b"%d-" % number for number in range(len(parts) - 1)]
+    blanks = [_MARK + b"%d-" % index for index in range(len(parts) - 1)]
     documents, _ = _yaml(
         b"".join(
             part

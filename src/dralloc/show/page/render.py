@@ -123,7 +123,7 @@ def progress_pictures(
     """Best and bound over time, for each tier of which more is known than how it ended."""
     timings = plan.solution.timings
     end = timings.get("classes", 0.0) + timings.get("survey", 0.0)
-    for number, tier in enumerate(plan.tiers):
+    for tier_index, tier in enumerate(plan.tiers):
         end += timings.get(tier.name, 0.0)
         of_tier = [record for record in records if record.phase == tier.name]
         if of_tier:
@@ -136,7 +136,7 @@ def progress_pictures(
                 )
             )
             name, title = (
-                f"progress-{number}",
+                f"progress-{tier_index}",
                 f"Best and bound over time: {tier.name}",
             )
             yield _picture(
@@ -267,11 +267,11 @@ def tiers_table(plan: Plan) -> Table:
 
 def _counted(tier: Tier) -> str:
     if tier.name.startswith("fairness-"):
-        number = tier.name.rpartition("-")[2]
+        count = tier.name.rpartition("-")[2]
         poorest = (
             "the poorest namespace uses"
-            if number == "1"
-            else f"the {number} poorest namespaces use together"
+            if count == "1"
+            else f"the {count} poorest namespaces use together"
         )
         return f"what {poorest}, the more the better"
     return _TIERS.get(

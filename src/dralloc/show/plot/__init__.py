@@ -117,16 +117,16 @@ def demand_curve(  # noqa: PLR0913 - the columns have names of their own
         ),
     )
     styles = _colours(colours, [str(name) for name in names])
-    for place, (name, runs) in enumerate(groups.items()):
+    for policy_index, (name, runs) in enumerate(groups.items()):
         mean, lowest, highest = runs.mean(), runs.min(), runs.max()
         style, marker = (
-            _LINES[place % len(_LINES)],
-            _MARKERS[place % len(_MARKERS)],
+            _LINES[policy_index % len(_LINES)],
+            _MARKERS[policy_index % len(_MARKERS)],
         )
         ax.plot(
             mean.index,
             mean,
-            color=styles[place],
+            color=styles[policy_index],
             ls=style,
             marker=marker,
             ms=5,
@@ -134,7 +134,12 @@ def demand_curve(  # noqa: PLR0913 - the columns have names of their own
             label=clean(str(name)),
         )
         ax.fill_between(
-            mean.index, lowest, highest, color=styles[place], alpha=0.15, lw=0
+            mean.index,
+            lowest,
+            highest,
+            color=styles[policy_index],
+            alpha=0.15,
+            lw=0,
         )
     tidy(ax, colours, title, grid="y")
     ax.set_xlabel(clean(demand), size=TEXT, color=colours.ink)
@@ -156,7 +161,7 @@ def _says_of_policies(means: Mapping[str, pd.Series[float]]) -> Iterator[str]:
     for name, mean in means.items():
         if len(mean):
             start, end = (
-                f"{percent(mean.iloc[place])} at" for place in (0, -1)
+                f"{percent(mean.iloc[position])} at" for position in (0, -1)
             )
             yield f"{name} places {start} demand {mean.index[0]}, {end} {mean.index[-1]}"
 
@@ -325,20 +330,26 @@ def utilisation(
     # First fit and the optimum come last.
     order = sorted(
         range(len(rows)),
-        key=lambda place: -abs(rows[place][-1].share - rows[place][-2].share),
+        key=lambda row_index: (
+            -abs(rows[row_index][-1].share - rows[row_index][-2].share)
+        ),
     )
-    told = enumerated(_told(rows[place], comparison) for place in order)
+    told = enumerated(_told(rows[row_index], comparison) for row_index in order)
     shown, left_out = (
-        [rows[place] for place in sorted(order[:most])],
+        [rows[row_index] for row_index in sorted(order[:most])],
         max(0, len(rows) - most),
     )
     height = _MARGINS + _ROW * len(drawn) * max(len(shown), 1)
     ax = axes(
         ax, height, says=["in use, the largest differences first: " + told]
     )
-    for place, (_, kind, shift) in enumerate(drawn):
+    for answer_index, (_, kind, shift) in enumerate(drawn):
         _draw(
-            ax, colours, [row[place] for row in shown], kind, (shift, thickness)
+            ax,
+            colours,
+            [row[answer_index] for row in shown],
+            kind,
+            (shift, thickness),
         )
     name_rows(ax, colours, _names([row[0] for row in shown]))
     ax.set_xlim(0, 1.09)
@@ -384,12 +395,12 @@ def _draw(
     size: tuple[float, float],
 ) -> None:
     shift, thickness = size
-    places = [place + shift for place in range(len(rows))]
+    positions = [row_index + shift for row_index in range(len(rows))]
     before = [row.share_before for row in rows]
     added = [max(0.0, row.share - row.share_before) for row in rows]
-    bars(ax, places, before, thickness, BEFORE.style(colours))
+    bars(ax, positions, before, thickness, BEFORE.style(colours))
     ax.barh(
-        places,
+        positions,
         before,
         thickness,
         color="none",
@@ -397,12 +408,12 @@ def _draw(
         linewidth=0.7,
         zorder=2,
     )
-    bars(ax, places, added, thickness, kind.style(colours), left=before)
-    for place, row in zip(places, rows, strict=True):
+    bars(ax, positions, added, thickness, kind.style(colours), left=before)
+    for position, row in zip(positions, rows, strict=True):
         share = max(row.share, row.share_before)
         ax.text(
             share + 0.006,
-            place,
+            position,
             percent(row.share),
             size=SMALL,
             color=colours.ink,

@@ -327,21 +327,21 @@ def answers_drawn(
         "first fit": FIRST_FIT,
         "optimum": OPTIMUM,
     }
-    for place, plan in enumerate(comparison.policies):
+    for policy_index, plan in enumerate(comparison.policies):
         title = str(plan.mode)
         styles[title] = Bars(
-            title, "bound", _POLICY_HATCHES[place % len(_POLICY_HATCHES)]
+            title, "bound", _POLICY_HATCHES[policy_index % len(_POLICY_HATCHES)]
         )
     middle = (len(comparison.answers) - 1) / 2
     return [
-        (plan, styles[title], (place - middle) * thickness)
-        for place, (title, plan) in enumerate(comparison.answers.items())
+        (plan, styles[title], (answer_index - middle) * thickness)
+        for answer_index, (title, plan) in enumerate(comparison.answers.items())
     ]
 
 
 def bars(
     ax: Axes,
-    places: Sequence[float],
+    positions: Sequence[float],
     lengths: Sequence[float],
     thickness: float,
     style: Style,
@@ -354,7 +354,7 @@ def bars(
         "edgecolor": style.edge,
         "linewidth": 0,
     }
-    return ax.barh(places, lengths, thickness, **bar_words)
+    return ax.barh(positions, lengths, thickness, **bar_words)
 
 
 def tidy(

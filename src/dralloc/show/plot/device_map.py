@@ -103,15 +103,17 @@ def _most_telling(
     if len(rows) <= maximum:
         return tuple(rows)
 
-    def rank(place: int) -> tuple[int, ...]:
+    def rank(row_index: int) -> tuple[int, ...]:
         devices = [
-            device for unit in rows[place].units for device in unit.devices
+            device for unit in rows[row_index].units for device in unit.devices
         ]
         totals = [_total(counts, devices) for counts in tellings]
-        return (*(-total for total in totals), place)
+        return (*(-total for total in totals), row_index)
 
     most_telling_first = sorted(range(len(rows)), key=rank)
-    return tuple(rows[place] for place in sorted(most_telling_first[:maximum]))
+    return tuple(
+        rows[row_index] for row_index in sorted(most_telling_first[:maximum])
+    )
 
 
 def _total(counts: Mapping[int, int], devices: Iterable[DeviceIndex]) -> int:
@@ -161,8 +163,8 @@ def _lay_out(
         )
         for line in _in_lines(shown):
             height = max(map(_height, line))
-            for place, unit in enumerate(line):
-                x = place * (_unit_width() + _GAP)
+            for column, unit in enumerate(line):
+                x = column * (_unit_width() + _GAP)
                 lines.append(MapText(unit.title, x, top + _TITLE - 4, 2))
                 spots.append(
                     Spot(
@@ -226,9 +228,10 @@ def _shown(
     if len(units) <= _MOST_UNITS:
         return units
     shown = sorted(
-        range(len(units)), key=lambda place: (not filled[units[place]], place)
+        range(len(units)),
+        key=lambda unit_index: (not filled[units[unit_index]], unit_index),
     )[:_MOST_UNITS]
-    return [units[place] for place in sorted(shown)]
+    return [units[unit_index] for unit_index in sorted(shown)]
 
 
 def _in_lines(
@@ -238,10 +241,10 @@ def _in_lines(
     order = Counter[tuple[str, float]]()
     for unit in units:
         order[unit.driver, _height(unit)] += 1
-    places = {key: place for place, key in enumerate(order)}
+    positions = {key: position for position, key in enumerate(order)}
 
     def line_key(unit: PhysicalDevice) -> int:
-        return places[unit.driver, _height(unit)]
+        return positions[unit.driver, _height(unit)]
 
     for _, group in groupby(sorted(units, key=line_key), key=line_key):
         members = list(group)
@@ -336,7 +339,7 @@ class Drawing:
     ) -> Drawing:
         """Prepare axes: one unit of data is one point of the natural size."""
         # The figure may be larger or smaller than the map's natural size, and so is its text.
-        place, figure = ax.get_position(), ax.get_figure(root=True)
+        bounds, figure = ax.get_position(), ax.get_figure(root=True)
         across, down = (
             figure.get_size_inches() * POINTS
             if figure is not None
@@ -351,7 +354,7 @@ class Drawing:
         ax.axis("off")
         return cls(
             ax,
-            min(place.width * across / WIDTH, place.height * down / height),
+            min(bounds.width * across / WIDTH, bounds.height * down / height),
             theme,
             palette,
         )
@@ -386,14 +389,14 @@ class Drawing:
         """Draw all units with what is in them."""
         for line in layout.lines:
             self._text(line)
-        numbers = count()
+        tip_numbers = count()
         for spot in layout.spots:
             self._empty(spot)
             for block in spot.blocks:
                 self._block(
                     spot,
                     block,
-                    f"tip-{next(numbers)}",
+                    f"tip-{next(tip_numbers)}",
                     tips,
                     starred=block.holding.owner in starred,
                 )
@@ -413,8 +416,8 @@ class Drawing:
     def _empty(self, spot: Spot) -> None:
         self._outline(spot.x, spot.top, spot.width, spot.height)
         tracks = len(spot.unit.tracks)
-        for place in range(1, tracks):
-            y = spot.top + spot.height * place / tracks
+        for track in range(1, tracks):
+            y = spot.top + spot.height * track / tracks
             ends = (spot.x, spot.x + spot.width)
             self.ax.plot(
                 ends,

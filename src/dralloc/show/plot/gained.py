@@ -148,19 +148,19 @@ def gained(
     # is that of all other pictures.
     order = sorted(
         range(len(gains)),
-        key=lambda place: (
-            -counts[place][_ONLY_OPTIMUM],
-            -counts[place].total(),
+        key=lambda gain_index: (
+            -counts[gain_index][_ONLY_OPTIMUM],
+            -counts[gain_index].total(),
         ),
     )
-    shown = [gains[place] for place in sorted(order[:most])]
+    shown = [gains[gain_index] for gain_index in sorted(order[:most])]
     ax = axes(
         ax,
         _MARGINS + _GAIN_ROW * max(len(shown), 1),
         says=[gain.told(segments) for gain in gains],
     )
-    for place, gain in enumerate(shown):
-        _bar(ax, place, gain.counts, segments, palette.style(gain.profile))
+    for row, gain in enumerate(shown):
+        _bar(ax, row, gain.counts, segments, palette.style(gain.profile))
     name_rows(
         ax, colours, [fitted(clean(gain.wants), TEXT, _LABEL) for gain in shown]
     )
@@ -183,7 +183,7 @@ def gained(
 
 def _bar(
     ax: Axes,
-    place: int,
+    row: int,
     counts: Counter[_Missing],
     segments: Sequence[_Segment],
     style: Style,
@@ -193,13 +193,13 @@ def _bar(
     for part in segments:
         count = counts[part.missing]
         if count:
-            _patch(ax, colours, part, (start, place, count), style)
+            _patch(ax, colours, part, (start, row, count), style)
             text = f"{part.sign} {count}".strip()
             ink = colours.label if part.is_filled else colours.ink
             weight = "bold" if part.sign else "normal"
             ax.text(
                 start + count / 2,
-                place,
+                row,
                 text,
                 size=SMALL,
                 color=ink,
@@ -217,15 +217,15 @@ def _patch(
     bar: tuple[float, float, float],
     style: Style,
 ) -> None:
-    start, place, count = bar
+    start, row, count = bar
     fill = style.colour if part.is_filled else "none"
     # matplotlib draws hatches in the colour of the edge: a hatched bar gets its outline
     # from a second, empty one on top of it.
     if style.hatch and part.is_filled:
-        bars(ax, [place], [count], _THICKNESS, style, left=start)
+        bars(ax, [row], [count], _THICKNESS, style, left=start)
         fill = "none"
     ax.barh(
-        place,
+        row,
         count,
         _THICKNESS,
         left=start,
@@ -344,12 +344,12 @@ def ranks(
         told.append(f"{name}: {', '.join(rows_told)}")
     ax = axes(ax, _MARGINS + _RANK_ROW * rows, WIDTH / 2 - 10, says=told)
     for (_, kind, shift), rank_row in zip(plans, counts, strict=True):
-        places = [place + shift for place in range(rows)]
-        bars(ax, places, rank_row, _ROOM / len(plans), kind.style(colours))
-        for place, count in zip(places, rank_row, strict=True):
+        positions = [row_index + shift for row_index in range(rows)]
+        bars(ax, positions, rank_row, _ROOM / len(plans), kind.style(colours))
+        for position, count in zip(positions, rank_row, strict=True):
             ax.annotate(
                 str(count),
-                (count, place),
+                (count, position),
                 xytext=(3, 0),
                 textcoords="offset points",
                 size=SMALL,

@@ -224,10 +224,10 @@ class MapRow:
 def rows(problem: Problem) -> tuple[MapRow, ...]:
     """Return all rows, in the order of the nodes; units that several nodes reach come behind those of single nodes."""
     reach: dict[DeviceIndex, list[NodeIndex]] = defaultdict(list)
-    for number, node in numbered(problem.nodes):
+    for node_index, node in numbered(problem.nodes):
         for device in node.devices():
-            if problem.on_node(device, number):
-                reach[device].append(number)
+            if problem.on_node(device, node_index):
+                reach[device].append(node_index)
     by_nodes: dict[tuple[NodeIndex, ...], list[PhysicalDevice]] = defaultdict(
         list
     )
@@ -263,13 +263,16 @@ def _units(
     for index in reached:
         device = problem.devices[index]
         sets = sorted(
-            {problem.counters[number].id[:3] for number, _ in device.consumes}
+            {
+                problem.counters[counter_index].id[:3]
+                for counter_index, _ in device.consumes
+            }
         )
-        for place in sets or (device.slot,):
-            by_unit[place].append(index)
+        for unit_key in sets or (device.slot,):
+            by_unit[unit_key].append(index)
     counters: dict[tuple[str, str, str], list[CounterIndex]] = defaultdict(list)
-    for number, counter in numbered(problem.counters):
-        counters[counter.id[:3]].append(number)
+    for counter_index, counter in numbered(problem.counters):
+        counters[counter.id[:3]].append(counter_index)
     for key, devices in by_unit.items():
         if isinstance(key, int):
             lone = problem.devices[devices[0]]
@@ -296,7 +299,7 @@ def _partitioned(
             rows_of_counters[match[1]][int(match[2])] = index
     longest = max(rows_of_counters.values(), key=len, default={})
     tracks = (
-        tuple(longest[number] for number in sorted(longest))
+        tuple(longest[suffix] for suffix in sorted(longest))
         if len(longest) > 1
         else ()
     )
@@ -352,24 +355,24 @@ def held_devices(
 
 def _before(plan: Plan, profiles: RequestProfiles) -> Iterator[HeldDevice]:
     devices = plan.compiled.problem.devices
-    numbers = {device.id: index for index, device in numbered(devices)}
+    device_indices = {device.id: index for index, device in numbered(devices)}
     for claim in plan.compiled.cluster.claims:
         for result in claim.results:
-            number = numbers.get(result.device_id)
-            if number is not None:
+            device_index = device_indices.get(result.device_id)
+            if device_index is not None:
                 amounts = tuple(
                     (name, amount.nanos)
                     for name, amount in result.consumed_capacity.items()
                 )
                 profile, counters = (
                     profiles.of(claim.key, result.request),
-                    devices[number].consumes,
+                    devices[device_index].consumes,
                 )
                 yield HeldDevice(
                     claim.key,
                     claim.key,
                     profile,
-                    number,
+                    device_index,
                     False,
                     amounts,
                     counters,
@@ -457,8 +460,10 @@ def _by_device(held: Sequence[HeldDevice]) -> list[tuple[HeldDevice, ...]]:
 def _beside(group: Sequence[HeldDevice], box: Box) -> Iterator[Block]:
     """Yield the holders of one device side by side."""
     width = box.width / len(group) if group else 0
-    for place, holding in enumerate(group):
-        yield Block(holding, box._replace(x=box.x + place * width, width=width))
+    for column, holding in enumerate(group):
+        yield Block(
+            holding, box._replace(x=box.x + column * width, width=width)
+        )
 
 
 def _stacked(
@@ -502,12 +507,12 @@ def _share_of_set(
 def _tracks(
     problem: Problem, unit: PhysicalDevice, group: Sequence[HeldDevice]
 ) -> Mapping[int, float]:
-    """Return the share that a device in use has of each track, by the track's place."""
-    places = {index: place for place, index in enumerate(unit.tracks)}
+    """Return the share that a device in use has of each track, by the track's position."""
+    positions = {index: position for position, index in enumerate(unit.tracks)}
     return {
-        places[index]: amount / problem.counters[index].total
+        positions[index]: amount / problem.counters[index].total
         for index, amount in group[0].counters
-        if index in places and amount
+        if index in positions and amount
     }
 
 
@@ -519,17 +524,17 @@ def _in_tracks(
     filled: dict[int, float] = defaultdict(float)
     height = 1 / len(unit.tracks)
     for group, shares in zip(groups, placed, strict=True):
-        for places in _runs(shares, filled):
-            start, width = filled[places[0]], shares[places[0]]
+        for positions in _runs(shares, filled):
+            start, width = filled[positions[0]], shares[positions[0]]
             box = Box(
                 start,
-                places[0] * height,
+                positions[0] * height,
                 min(width, 1 - start),
-                len(places) * height,
+                len(positions) * height,
             )
             yield from _beside(group, box)
-        for place, share in shares.items():
-            filled[place] += share
+        for position, share in shares.items():
+            filled[position] += share
 
 
 def _runs(
@@ -545,4 +550,4 @@ def _runs(
             filled.get(numbered_track[1], 0.0),
         ),
     ):
-        yield [place for _, place in run]
+        yield [position for _, position in run]

@@ -121,20 +121,22 @@ def waiting_distribution(
         if not len(rows):
             continue
         waits = sorted((rows["started"] - rows["arrived"]).dropna())
-        parts = [(place + 1) / len(rows) for place in range(len(waits))]
+        parts = [
+            (wait_index + 1) / len(rows) for wait_index in range(len(waits))
+        ]
         curves.append((name, [wait / _HOUR for wait in waits], parts))
         started = parts[-1] if parts else 0.0
         says.append(f"{name} {percent(started)} got a place".strip())
     ax = axes(ax, _HEIGHT, WIDTH * 0.75, says=says)
-    for place, (name, hours, parts) in enumerate(curves):
+    for curve_index, (name, hours, parts) in enumerate(curves):
         ax.step(
             [0.0, *hours],
             [0.0, *parts],
             where="post",
-            color=PROFILE_COLOURS[place % len(PROFILE_COLOURS)]
+            color=PROFILE_COLOURS[curve_index % len(PROFILE_COLOURS)]
             if name
             else colours.optimum,
-            ls=_LINES[place % len(_LINES)],
+            ls=_LINES[curve_index % len(_LINES)],
             lw=1.6,
             label=name,
         )

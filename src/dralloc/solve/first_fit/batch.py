@@ -197,9 +197,9 @@ class QuickRun(PlainRun):
         self,
         members: Sequence[DemandIndex],
         rule: OneDomain | None,
-        place: PlaceAll,
+        place_all: PlaceAll,
     ) -> None:
-        demands = [self._problem.demands[number] for number in members]
+        demands = [self._problem.demands[member] for member in members]
         keys = {claim.key for demand in demands for claim in demand.claims}
         self._equal, self._quorum = None, quorum_of(demands)
         # What devices take of nodes differs from device to device, also for equal
@@ -213,7 +213,7 @@ class QuickRun(PlainRun):
             and self._allocated.keys().isdisjoint(keys)
         ):
             self._equal = self._memory.equal(demands)
-        super()._place_in_best_domain(members, rule, place)
+        super()._place_in_best_domain(members, rule, place_all)
 
     def _domains_to_try(
         self, members: Sequence[DemandIndex], rule: OneDomain
@@ -243,8 +243,8 @@ class QuickRun(PlainRun):
             return every_node
         nodes: set[NodeIndex] = set()
         asked: set[Hashable] = set()
-        for number in members:
-            demand = self._demand(number)
+        for member in members:
+            demand = self._demand(member)
             claims = self._open_claims(demand)
             claim_class = self._class_to_place(claims)
             if claim_class is None:
@@ -269,7 +269,7 @@ class QuickRun(PlainRun):
         members: Sequence[DemandIndex],
         rule: OneDomain,
         domain: str,
-        place: PlaceAll,
+        place_all: PlaceAll,
     ) -> None:
         """Try as in the plain run, unless it is known that too few of equal members fit."""
         equal, placements, before = (
@@ -278,13 +278,13 @@ class QuickRun(PlainRun):
             len(self.placements),
         )
         if equal is None or not self.errors.keys().isdisjoint(members):
-            super()._try_domain(members, rule, domain, place)
+            super()._try_domain(members, rule, domain, place_all)
             return
         fitted = self._memory.fitting(equal, rule.domains, domain, placements)
         if fitted is not None and fitted < self._quorum:
             return
         self._given_back = 0
-        super()._try_domain(members, rule, domain, place)
+        super()._try_domain(members, rule, domain, place_all)
         # Given back in between: as many as that fit, and no more.
         if len(placements) == before and self.errors.keys().isdisjoint(members):
             fitted = self._given_back
@@ -418,7 +418,7 @@ class QuickRun(PlainRun):
         return candidates
 
     def _note_invalid(
-        self, number: int, demand: Demand, nodes: Sequence[NodeIndex]
+        self, demand_index: int, demand: Demand, nodes: Sequence[NodeIndex]
     ) -> None:
         """Note that a demand which fits nowhere might have, if it was not for an invalid pool of some node."""
         if not self._invalid:
@@ -426,26 +426,26 @@ class QuickRun(PlainRun):
         for node in nodes:
             allowed = not demand.roles or self._is_allowed(demand, node)
             if node in self._invalid and allowed:
-                self.errors[number] = NodeError(INVALID_POOLS)
+                self.errors[demand_index] = NodeError(INVALID_POOLS)
 
     @cached_property
     def _invalid(self) -> frozenset[int]:
         """The nodes with an invalid pool."""
         nodes = numbered(self._problem.nodes)
         return frozenset(
-            number
-            for number, node in nodes
+            node_index
+            for node_index, node in nodes
             if any(node.pools_in(PoolState.INVALID))
         )
 
     def _settle(
         self,
-        number: DemandIndex,
+        demand_index: DemandIndex,
         node: NodeIndex,
         claims: Sequence[Claim],
         grants: Found,
     ) -> None:
-        super()._settle(number, node, claims, grants)
+        super()._settle(demand_index, node, claims, grants)
         if self._has_node_claims:
             self._amounts.refresh(node)
 
@@ -525,24 +525,24 @@ def _take_first(
     devices_taken: list[DeviceIndex] = []
     first, blocked = listed.start, False
     for position in range(listed.start, len(listed.devices)):
-        number = listed.devices[position]
-        device = problem.devices[number]
+        device_index = listed.devices[position]
+        device = problem.devices[device_index]
         if ledger.in_use(device, alternative, 0):
             continue
-        if number in listed.failing:
+        if device_index in listed.failing:
             ledger.revert()
-            raise failure(problem, alternative, number)
-        charge = problem.eligibility.charge(alternative.index, number)
+            raise failure(problem, alternative, device_index)
+        charge = problem.eligibility.charge(alternative.index, device_index)
         assert charge is not None
         if not ledger.has_capacity(device, charge):
             continue
         if not ledger.covers(device, alternative, charge):
             blocked = blocked or bool(devices_taken)
             continue
-        ledger.take(number, alternative, 0, charge)
+        ledger.take(device_index, alternative, 0, charge)
         if not devices_taken:
             first = position
-        devices_taken.append(number)
+        devices_taken.append(device_index)
         if len(devices_taken) == alternative.count:
             # What is before the first device was in use, or did not fit, for good.
             listed.start = first
@@ -606,8 +606,12 @@ def completed(problem: Problem, placements: Iterable[Placement]) -> Solution:
         if all(heaviest_of(unit) == lightest for unit in in_vain):
             return answer
         heaviest_first = sorted(units, key=heaviest_of, reverse=True)
-        found = {placement.demand: placement for placement in answer.placements}
-        others = _beside(problem, heaviest_first, found, timings, in_turn=True)
+        placement_of = {
+            placement.demand: placement for placement in answer.placements
+        }
+        others = _beside(
+            problem, heaviest_first, placement_of, timings, in_turn=True
+        )
         return max(answer, others, key=partial(_worth, problem))
 
 
@@ -668,9 +672,9 @@ def _together(
 ) -> list[list[DemandIndex]]:
     """Return the demands that are placed together, by the first of them."""
     members_of: dict[object, list[DemandIndex]] = {}
-    for number in order:
-        gang = problem.demands[number].placed_with or number
-        members_of.setdefault(gang, []).append(number)
+    for demand in order:
+        gang = problem.demands[demand].placed_with or demand
+        members_of.setdefault(gang, []).append(demand)
     return list(members_of.values())
 
 

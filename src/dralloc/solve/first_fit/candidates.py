@@ -233,16 +233,16 @@ class CandidateIndex:
         """The candidates of the node for these claims; equal alternatives share a list."""
         candidates = NodeCandidates(node)
         lists: dict[Hashable, CandidateList] = {}
-        for place, alternative in places(claims):
-            if claims[place[0]].is_synthetic:
-                candidates.lists[place] = CandidateList(
+        for location, alternative in places(claims):
+            if claims[location[0]].is_synthetic:
+                candidates.lists[location] = CandidateList(
                     self.of_node(node), frozenset()
                 )
             elif alternative.count is not None:
                 key = self._problem.eligibility.request_key(alternative.index)
                 if key not in lists:
                     lists[key] = self._list(alternative, node)
-                candidates.lists[place] = lists[key]
+                candidates.lists[location] = lists[key]
         return candidates
 
     def of_node(self, node: NodeIndex) -> Sequence[DeviceIndex]:

@@ -105,12 +105,12 @@ class FreeAmounts:
         self._wanted: dict[Hashable, WantedAmounts] = {}
         self._devices: dict[NodeIndex, DeviceIndex] = {}
         names: set[str] = set()
-        for number, node in numbered(problem.nodes):
+        for node_index, node in numbered(problem.nodes):
             for pool in node.pools:
                 if pool.is_of_node:
                     # The only device of such a pool stands for the node.
                     for device in pool.devices:
-                        self._devices[number] = device
+                        self._devices[node_index] = device
                         names.update(problem.devices[device].capacity)
         self.names = sorted(names)
         self.table = np.full((len(self.names), len(problem.nodes)), inf)
@@ -229,11 +229,11 @@ class FreeDevices:
         devices, eligibility = self._problem.devices, self._problem.eligibility
         admin = alternative.admin
         count = 0
-        for number in listed.devices[listed.start :]:
-            charge = eligibility.charge(alternative.index, number)
+        for device in listed.devices[listed.start :]:
+            charge = eligibility.charge(alternative.index, device)
             if charge is None:
                 continue
-            count += self._ledger.fits(devices[number], charge, admin=admin)
+            count += self._ledger.fits(devices[device], charge, admin=admin)
         return count
 
     @cached_property
@@ -470,12 +470,12 @@ class KnownFailures:
         amounts: WantedAmounts,
         row: Places,
     ) -> Sequence[int]:
-        """Return the places of the nodes that may hold a demand."""
+        """Return the positions of the nodes that may hold a demand."""
         self._ask_bounds(prospects, claims)
         mask: Mask = prospects.hopeful[row]
         amounts.narrow(mask, row)
-        places: list[int] = mask.nonzero()[0].tolist()
-        return places
+        positions: list[int] = mask.nonzero()[0].tolist()
+        return positions
 
     def _row(self, nodes: Sequence[NodeIndex]) -> Places:
         """The nodes as an array, the same one for equal nodes."""
@@ -514,13 +514,13 @@ class KnownFailures:
         counted: dict[int, tuple[Place, Alternative, DeviceBound]] = {}
         failing = np.zeros(len(self._problem.nodes), np.bool_)
         on_devices = claims[_node_claims(claims) :]
-        for place, alternative in places(on_devices):
-            claim, request, _ = place
+        for location, alternative in places(on_devices):
+            claim, request, _ = location
             if alternative.count is None:
                 continue
             bound = self._free.bound(alternative)
             requests[claim, request].append((bound, alternative.count))
-            counted.setdefault(id(bound), (place, alternative, bound))
+            counted.setdefault(id(bound), (location, alternative, bound))
             failing |= bound.failing
             no_choice = (
                 len(on_devices[claim].requests[request].alternatives) == 1
@@ -529,8 +529,8 @@ class KnownFailures:
                 _, count_so_far = sums.get(id(bound), (bound, 0))
                 sums[id(bound)] = bound, count_so_far + alternative.count
         at_places = {
-            place: (alternative, bound)
-            for place, alternative, bound in counted.values()
+            location: (alternative, bound)
+            for location, alternative, bound in counted.values()
         }
         return Bounds(
             list(requests.values()),
@@ -611,15 +611,15 @@ class KnownFailures:
 
     def reopen(self, nodes: Sequence[NodeIndex]) -> None:
         """Forget what was learnt about these nodes, as something has been released there, however long ago it came."""
-        places = np.array(nodes, np.intp)
-        self._free.forget(places)
+        node_indices = np.array(nodes, np.intp)
+        self._free.forget(node_indices)
         for prospects in self._prospects.values():
             bounds = prospects.bounds
-            prospects.hopeful[places] = [
+            prospects.hopeful[node_indices] = [
                 bounds is None or bounds.may_serve(node) for node in nodes
             ]
         first_in = {
-            row: int(positions[places].min())
+            row: int(positions[node_indices].min())
             for row, positions in self._positions.items()
         }
         for scan, passed in self._passed.items():

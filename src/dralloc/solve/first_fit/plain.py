@@ -267,45 +267,45 @@ class PlainRun:
         if any(claim.requests and not grants for claim, grants in new):
             return False
         claims = [claim for claim, _ in new]
-        found = tuple(grants for _, grants in new)
+        new_grants = tuple(grants for _, grants in new)
         devices = set(self._problem.nodes[node].devices())
         is_taken = all(
-            self._is_taken(place, claim, grant, devices)
-            for place, (claim, grants) in enumerate(new)
+            self._is_taken(claim_index, claim, grant, devices)
+            for claim_index, (claim, grants) in enumerate(new)
             for grant in grants
         )
-        if self._checked(claims, found if is_taken else None) is None:
+        if self._checked(claims, new_grants if is_taken else None) is None:
             return False
-        self._settle(placement.demand, node, claims, found)
+        self._settle(placement.demand, node, claims, new_grants)
         return True
 
     def _is_taken(
         self,
-        place: int,
+        claim_index: int,
         claim: Claim,
         grant: Grant,
         devices: Set[DeviceIndex],
     ) -> bool:
         """Take one device for a claim, if it can be had."""
-        problem, number = self._problem, grant.device
+        problem, device_index = self._problem, grant.device
         try:
             request = claim.requests[grant.request]
             alternative = request.alternatives[grant.alternative]
         except IndexError:
             return False
-        eligibility, device = problem.eligibility, problem.devices[number]
-        charge = eligibility.charge(alternative.index, number)
+        eligibility, device = problem.eligibility, problem.devices[device_index]
+        charge = eligibility.charge(alternative.index, device_index)
         if (
-            number not in devices
-            or eligibility.selects(alternative.index, number) is not True
-            or not eligibility.admits(alternative.index, number)
+            device_index not in devices
+            or eligibility.selects(alternative.index, device_index) is not True
+            or not eligibility.admits(alternative.index, device_index)
             or charge is None
-            or self._ledger.in_use(device, alternative, place)
+            or self._ledger.in_use(device, alternative, claim_index)
             or not self._ledger.has_capacity(device, charge)
             or not self._ledger.covers(device, alternative, charge)
         ):
             return False
-        self._ledger.take(number, alternative, place, charge)
+        self._ledger.take(device_index, alternative, claim_index, charge)
         return True
 
     def place_together(self, members: Sequence[DemandIndex]) -> None:
@@ -359,14 +359,14 @@ class PlainRun:
         self,
         members: Sequence[DemandIndex],
         rule: OneDomain | None,
-        place: PlaceAll,
+        place_all: PlaceAll,
     ) -> None:
         """Try one domain after the other: where most fit, the first of these (upstream takes any of these).
 
         Source: the plugins ``topologyaware`` and ``podgrouppodscount``, without the score of ``noderesources``.
         """
         if rule is None:
-            place(members)
+            place_all(members)
             return
         before, best = len(self.placements), 0
         chosen: str | None = None
@@ -374,7 +374,7 @@ class PlainRun:
         for domain, node in self._domains_to_try(members, rule):
             if not self._domains.allows((role,), node):
                 continue
-            self._try_domain(members, rule, domain, place)
+            self._try_domain(members, rule, domain, place_all)
             placed = len(self.placements) - before
             if placed == len(members):
                 return
@@ -383,18 +383,18 @@ class PlainRun:
             if placed:
                 self._give_back(before)
         if chosen is not None:
-            self._try_domain(members, rule, chosen, place)
+            self._try_domain(members, rule, chosen, place_all)
 
     def _try_domain(
         self,
         members: Sequence[DemandIndex],
         rule: OneDomain,
         domain: str,
-        place: PlaceAll,
+        place_all: PlaceAll,
     ) -> None:
         outer = self._chosen
         self._chosen = (*outer, (rule, domain))
-        place(members)
+        place_all(members)
         self._chosen = outer
 
     def _domains_to_try(
@@ -437,12 +437,12 @@ class PlainRun:
     def _place_quorum(self, members: Sequence[DemandIndex]) -> None:
         """Place the members in order; as soon as too many are missed, give the others back."""
         before = len(self.placements)
-        demands = [self._problem.demands[number] for number in members]
+        demands = [self._problem.demands[member] for member in members]
         may_miss = len(members) - quorum_of(demands)
-        for tried, number in enumerate(members, 1):
-            self.place(number)
+        for tried, member in enumerate(members, 1):
+            self.place(member)
             missed = before + tried - len(self.placements)
-            if missed > may_miss or (missed and self._is_fatal(number)):
+            if missed > may_miss or (missed and self._is_fatal(member)):
                 self._give_back(before)
                 return
 
@@ -456,18 +456,18 @@ class PlainRun:
         """Release a placement of whenever. Whoever keeps count of placements has taken it off there."""
         self._release(placement)
 
-    def _demand(self, number: DemandIndex) -> Demand:
+    def _demand(self, demand_index: DemandIndex) -> Demand:
         """A demand, in the domains that are chosen for its group and those above."""
-        demand = self._problem.demands[number]
+        demand = self._problem.demands[demand_index]
         for rule, domain in self._chosen:
             demand = self._inside(demand, rule, domain)
         return demand
 
-    def _is_fatal(self, number: DemandIndex) -> bool:
+    def _is_fatal(self, demand: DemandIndex) -> bool:
         """Whether the attempt for a demand ended with an error that is about more than this demand."""
         return (
-            isinstance(self.errors.get(number), FatalError)
-            and not self._problem.demands[number].is_defective
+            isinstance(self.errors.get(demand), FatalError)
+            and not self._problem.demands[demand].is_defective
         )
 
     def _release(self, placement: Placement) -> None:
@@ -562,7 +562,7 @@ class PlainRun:
 
     def _settle(
         self,
-        number: DemandIndex,
+        demand_index: DemandIndex,
         node: NodeIndex,
         claims: Sequence[Claim],
         grants: Found,
@@ -571,12 +571,12 @@ class PlainRun:
         self._ledger.settle()
         if self._has_footprints:
             self._footprints.enter(claims, grants, 1)
-        self.errors.pop(number, None)
+        self.errors.pop(demand_index, None)
         granted: dict[ClaimKey, tuple[Grant, ...]] = {}
         for claim, claim_grants in zip(claims, grants, strict=True):
             granted[claim.key] = claim_grants
             self._allocated[claim.key] = node, claim_grants
-        demand = self._problem.demands[number]
+        demand = self._problem.demands[demand_index]
         if demand.roles:
             self._domains.enter(demand.roles, self._problem.nodes[node].name)
         if self._problem.has_scopes:
@@ -585,4 +585,4 @@ class PlainRun:
         all_grants = tuple(
             [granted.get(claim.key, ()) for claim in demand.claims]
         )
-        self.placements.append(Placement(number, node, all_grants))
+        self.placements.append(Placement(demand_index, node, all_grants))

@@ -372,8 +372,10 @@ def _capacities_suffice(
     problem: Problem, ledger: Ledger, residual: Residual
 ) -> bool:
     """Check, where only shareable devices are on offer, that their capacities of one name cover the least amounts."""
-    numbers = {device for request in residual for device in request.offers}
-    offered = [problem.devices[number] for number in numbers]
+    device_indices = {
+        device for request in residual for device in request.offers
+    }
+    offered = [problem.devices[device_index] for device_index in device_indices]
     if not offered or not all(device.shareable for device in offered):
         return True
     for name in set.intersection(*(set(device.capacity) for device in offered)):
@@ -397,16 +399,16 @@ def _multiplicities(
         for device in request.offers:
             if problem.devices[device].shareable:
                 users.setdefault(device, []).append(request)
-    for number, requests in users.items():
-        shared = problem.devices[number]
+    for device_index, requests in users.items():
+        shared = problem.devices[device_index]
         multiplicity = len(requests)
         for name in shared.capacity:
             amounts = [
-                request.capacity_of(number, name) for request in requests
+                request.capacity_of(device_index, name) for request in requests
             ]
             served = fitting(amounts, ledger.capacity_left(shared, name))
             multiplicity = min(multiplicity, served)
-        yield number, multiplicity
+        yield device_index, multiplicity
 
 
 def _can_serve(
@@ -515,22 +517,22 @@ class PrunedSearch(DepthFirstSearch):
         listed = self._node_candidates.lists[claim, request, choice]
         tried: set[Hashable] = set()
         for position in range(max(start, listed.start), len(listed.devices)):
-            number = listed.devices[position]
-            device = self._problem.devices[number]
+            device_index = listed.devices[position]
+            device = self._problem.devices[device_index]
             if self._ledger.in_use(device, alternative, claim):
                 continue
-            if number in listed.failing:
-                raise failure(self._problem, alternative, number)
+            if device_index in listed.failing:
+                raise failure(self._problem, alternative, device_index)
             if self._dead_ends < self._first or not self._is_safe:
-                yield position, number
+                yield position, device_index
                 continue
             if self._is_infeasible(claim, request, choice, taken, position):
                 return
-            equal = self._equality(number)
+            equal = self._equality(device_index)
             if equal in tried:
                 continue
             before = self._dead_ends
-            yield position, number
+            yield position, device_index
             # Back here: the device led to nothing, if it could be taken at all.
             if self._dead_ends > before:
                 tried.add(equal)
@@ -558,10 +560,10 @@ class PrunedSearch(DepthFirstSearch):
 
     # Equal devices.
 
-    def _equality(self, number: DeviceIndex) -> Hashable:
+    def _equality(self, device: DeviceIndex) -> Hashable:
         """Equal for devices that are interchangeable for the rest of the search."""
-        return self._roles[number], self._ledger.state(
-            self._problem.devices[number]
+        return self._roles[device], self._ledger.state(
+            self._problem.devices[device]
         )
 
     @cached_property
@@ -594,10 +596,14 @@ class PrunedSearch(DepthFirstSearch):
         }
 
     def _traits(
-        self, number: DeviceIndex, attributes: Sequence[str]
+        self, device_index: DeviceIndex, attributes: Sequence[str]
     ) -> Iterator[Hashable]:
-        device = self._problem.devices[number]
-        yield number if device.slot in self._problem.several_versions else None
+        device = self._problem.devices[device_index]
+        yield (
+            device_index
+            if device.slot in self._problem.several_versions
+            else None
+        )
         yield device_traits(device)
         yield tuple(device.attributes.get(name) for name in attributes)
 
@@ -685,9 +691,11 @@ class PrunedSearch(DepthFirstSearch):
                 claim, request, choice
             ].devices
         for position in range(start, len(devices)):
-            number = devices[position]
-            device = self._problem.devices[number]
-            charge = self._problem.eligibility.charge(alternative.index, number)
+            device_index = devices[position]
+            device = self._problem.devices[device_index]
+            charge = self._problem.eligibility.charge(
+                alternative.index, device_index
+            )
             if (
                 charge is not None
                 and not self._ledger.in_use(device, alternative, claim)
@@ -695,4 +703,4 @@ class PrunedSearch(DepthFirstSearch):
                 and self._ledger.covers(device, alternative, charge)
                 and self._constraints[claim].accepts(alternative.name, device)
             ):
-                yield number, charge
+                yield device_index, charge

@@ -494,17 +494,21 @@ class DepthFirstSearch:
         return self._ledger.has_capacity(self._problem.devices[device], charge)
 
     def _take(
-        self, claim: int, request: int, choice: int, number: DeviceIndex
+        self, claim: int, request: int, choice: int, device_index: DeviceIndex
     ) -> bool:
         """Take a selectable device for a claim, if nothing forbids it."""
         alternative = self._claims[claim].requests[request].alternatives[choice]
-        device = self._problem.devices[number]
-        charge = self._problem.eligibility.charge(alternative.index, number)
+        device = self._problem.devices[device_index]
+        charge = self._problem.eligibility.charge(
+            alternative.index, device_index
+        )
         if charge is None or self._ledger.in_use(device, alternative, claim):
             return False
         if not self._ledger.covers(device, alternative, charge):
             return False
-        if not self._problem.eligibility.admits(alternative.index, number):
+        if not self._problem.eligibility.admits(
+            alternative.index, device_index
+        ):
             self._refused(device)
             return False
         if not self._constraints[claim].add(alternative.name, device):
@@ -519,8 +523,8 @@ class DepthFirstSearch:
         if not self._ledger.has_capacity(device, charge):
             self._constraints[claim].remove(alternative.name)
             return False
-        self._ledger.take(number, alternative, claim, charge)
-        self._grants[claim].append(Grant(request, choice, number))
+        self._ledger.take(device_index, alternative, claim, charge)
+        self._grants[claim].append(Grant(request, choice, device_index))
         return True
 
     def _refused(self, device: Device) -> None:

@@ -422,7 +422,10 @@ class _Solve:
             part.take_starts_again = None
 
     def _work_elsewhere(self, todo: Sequence[int]) -> None:
-        sent = [self.standing.components[place] for place in todo]
+        sent = [
+            self.standing.components[component_index]
+            for component_index in todo
+        ]
         with (
             self._climbing_on(sent),
             closing(

@@ -67,7 +67,7 @@ class NodeCapabilities:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        numbers: dict[Hashable, int] = {}
+        type_of_signature: dict[Hashable, int] = {}
         self.node_types: list[int] = []
         self._contents: list[Mapping[Hashable, tuple[DeviceIndex, int]]] = []
         device_keys: dict[DeviceIndex, Hashable] = {}
@@ -82,13 +82,13 @@ class NodeCapabilities:
                 tally[device_keys[device]] += 1
                 sample.setdefault(device_keys[device], device)
             signature = frozenset(tally.items())
-            if signature not in numbers:
-                numbers[signature] = len(numbers)
+            if signature not in type_of_signature:
+                type_of_signature[signature] = len(type_of_signature)
                 contents = {
                     key: (sample[key], count) for key, count in tally.items()
                 }
                 self._contents.append(contents)
-            self.node_types.append(numbers[signature])
+            self.node_types.append(type_of_signature[signature])
         self._shapes: dict[int, Hashable] = {}
         self._answers: dict[tuple[Hashable, int], int | None] = {}
         self._totals: dict[tuple[Hashable, int | None], int] = {}
@@ -162,8 +162,8 @@ class NodeCapabilities:
     ) -> int:
         selects = self.problem.eligibility.selects
         return sum(
-            number
-            for device, number in contents.values()
+            count
+            for device, count in contents.values()
             if selects(alternative.index, device) is True
         )
 
@@ -359,7 +359,7 @@ class _Surveyor:
         self.allowance = most_candidates
         self.failures: dict[str, AllocationError] = {}
         self.devices: dict[int, list[DeviceIndex]] = {}
-        # By node, its devices by kind, with their places in search order.
+        # By node, its devices by kind, with their positions in search order.
         self.kinds: dict[int, list[list[tuple[int, DeviceIndex]]]] = {}
         self.candidates: dict[Hashable, tuple[Candidate, ...]] = {}
         listed: Tally[ClaimKey] = Tally()
@@ -427,7 +427,7 @@ class _Surveyor:
         claim: Claim,
         spec: Alternative,
         node: NodeIndex,
-        place: tuple[int, int, int],
+        position: tuple[int, int, int],
     ) -> ServingChoice | None:
         attributes = [
             constraint.compared(spec.name)
@@ -435,7 +435,7 @@ class _Surveyor:
             if constraint.covers(spec.name)
         ]
         if spec.count is None:
-            return self._all(spec, node, place, attributes)
+            return self._all(spec, node, position, attributes)
         # Equal alternatives have equal candidates.
         key = (
             self.problem.eligibility.request_key(spec.index),
@@ -451,7 +451,7 @@ class _Surveyor:
             if len(self.failures) == known_failures:
                 self.candidates[key] = candidates
         if len(candidates) >= spec.count:
-            return ServingChoice(*place, spec, spec.count, candidates)
+            return ServingChoice(*position, spec, spec.count, candidates)
         return None
 
     def _candidates(
@@ -476,7 +476,7 @@ class _Surveyor:
         self,
         spec: Alternative,
         node: NodeIndex,
-        place: tuple[int, int, int],
+        position: tuple[int, int, int],
         attributes: Sequence[str],
     ) -> ServingChoice | None:
         """All or nothing (KEP-4381, allocation mode All); without a full device it can do (KEP-5075)."""
@@ -504,7 +504,7 @@ class _Surveyor:
             candidate for candidate in usable if candidate.charge.capacity
         )
         return ServingChoice(
-            *place, spec, len(usable), tuple(usable), loose, tuple(blocked)
+            *position, spec, len(usable), tuple(usable), loose, tuple(blocked)
         )
 
     def _devices(self, node: NodeIndex) -> list[DeviceIndex]:
@@ -526,7 +526,8 @@ class _Surveyor:
             key_of = self.problem.eligibility.device_key
             in_order = enumerate(self._devices(node))
             kinds = grouped(
-                (key_of(device), (place, device)) for place, device in in_order
+                (key_of(device), (position, device))
+                for position, device in in_order
             )
             self.kinds[node] = list(kinds.values())
         selects = self.problem.eligibility.selects

@@ -287,12 +287,14 @@ class Component:
         self.bounds[level] = max(self.bounds[level], bound)
         if placements is not None:
             costs = [tier.cost(self.subset, placements) for tier in self.tiers]
-            if costs < [self.cost(number) for number in range(len(costs))]:
+            if costs < [
+                self.cost(tier_index) for tier_index in range(len(costs))
+            ]:
                 self.placements = tuple(placements)
                 self._known_costs = dict(enumerate(costs))
-        for number, tier in enumerate(self.tiers):
+        for tier_index, tier in enumerate(self.tiers):
             floor = tier.floor(self.subset, self.placements)
-            self.bounds[number] = max(self.bounds[number], floor)
+            self.bounds[tier_index] = max(self.bounds[tier_index], floor)
         count_bound(self)
 
 
@@ -327,11 +329,11 @@ class TimeSharing:
         waiting, least_share = components, 0.0
         while waiting and not self.stop.reached():
             cut_short: list[Solvable] = []
-            for place, level in enumerate(levels):
+            for position, level in enumerate(levels):
                 with phase(self.timings, components[0].tiers[level].name):
                     short = self._improve_level(level, waiting, least_share)
                     cut_short += self._before_later_tiers(
-                        levels[place + 1 :], components
+                        levels[position + 1 :], components
                     )._improve_level(level, short, _LEAST_SECONDS)
             waiting, least_share = cut_short, _LEAST_SECONDS
 
@@ -447,36 +449,36 @@ def _mps(proto: Any) -> Iterator[str]:
     yield "NAME dralloc"
     yield "ROWS"
     yield " N cost"
-    for number, row in enumerate(rows):
-        yield f" {_sense(row)} r{number}"
+    for index, row in enumerate(rows):
+        yield f" {_sense(row)} r{index}"
     columns: dict[int, list[str]] = {
-        number: [] for number in range(len(proto.variables))
+        column: [] for column in range(len(proto.variables))
     }
-    for number, coefficient in objective.items():
-        columns[number].append(f" x{number} cost {coefficient}")
-    for place, row in enumerate(rows):
-        for number, coefficient in row.terms.items():
-            columns[number].append(f" x{number} r{place} {coefficient}")
+    for column, coefficient in objective.items():
+        columns[column].append(f" x{column} cost {coefficient}")
+    for row_index, row in enumerate(rows):
+        for column, coefficient in row.terms.items():
+            columns[column].append(f" x{column} r{row_index} {coefficient}")
     yield "COLUMNS"
     yield " MARK0 'MARKER' 'INTORG'"
-    for number, lines in columns.items():
-        yield from lines or [f" x{number} cost 0"]
+    for column, lines in columns.items():
+        yield from lines or [f" x{column} cost 0"]
     yield " MARK1 'MARKER' 'INTEND'"
     yield "RHS"
     yield f" RHS cost {-int(proto.objective.offset)}"
-    for place, row in enumerate(rows):
+    for row_index, row in enumerate(rows):
         bound = row.most if row.least is None else row.least
-        yield f" RHS r{place} {bound}"
+        yield f" RHS r{row_index} {bound}"
     yield "RANGES"
-    for place, row in enumerate(rows):
+    for row_index, row in enumerate(rows):
         if row.least is None or row.most is None or row.least == row.most:
             continue
-        yield f" RNG r{place} {row.most - row.least}"
+        yield f" RNG r{row_index} {row.most - row.least}"
     yield "BOUNDS"
-    for number, variable in enumerate(proto.variables):
+    for column, variable in enumerate(proto.variables):
         domain = list(variable.domain)
-        yield f" LO BND x{number} {domain[0]}"
-        yield f" UP BND x{number} {domain[-1]}"
+        yield f" LO BND x{column} {domain[0]}"
+        yield f" UP BND x{column} {domain[-1]}"
     yield "ENDATA"
 
 
@@ -502,7 +504,7 @@ def _rows(proto: Any, constraint: Any) -> Iterator[_LinearRow]:
     One that only holds where literals do is loosened by as much as its terms can reach where one of them does not.
     """
     for terms, least, most in _plain_rows(constraint):
-        ends = [_reach(proto, number, terms[number]) for number in terms]
+        ends = [_reach(proto, variable, terms[variable]) for variable in terms]
         lowest, highest = (
             sum(low for low, _ in ends),
             sum(high for _, high in ends),
@@ -539,8 +541,8 @@ def _loosened(
     )
 
 
-def _reach(proto: Any, number: int, coefficient: int) -> tuple[int, int]:
-    domain = list(proto.variables[number].domain)
+def _reach(proto: Any, variable: int, coefficient: int) -> tuple[int, int]:
+    domain = list(proto.variables[variable].domain)
     ends = sorted((coefficient * domain[0], coefficient * domain[-1]))
     return ends[0], ends[1]
 

@@ -565,9 +565,9 @@ def _within_claims(model: Model) -> Iterator[tuple[Constraint, list[_Carried]]]:
     """The constraints of single claims that two devices can meet under, with what they cover."""
     for (
         demand,
-        number,
+        claim_index,
     ), servings in model.variables.servings_by_claim().items():
-        claim = model.problem.demands[demand].claims[number]
+        claim = model.problem.demands[demand].claims[claim_index]
         choices = (serving.choice for serving in servings)
         for constraint, covered in binding_constraints(claim, choices):
             if constraint.scope:

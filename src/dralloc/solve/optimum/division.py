@@ -177,8 +177,8 @@ def admin_claims(
         It is time to stop.
     """
     asking = {
-        number: demand
-        for number, demand in numbered(problem.demands)
+        demand_index: demand
+        for demand_index, demand in numbered(problem.demands)
         if any(map(_is_for_admin, demand.claims)) and not demand.is_defective
     }
     if not asking:
@@ -197,21 +197,23 @@ def admin_claims(
     probe_problem = replace(problem, demands=tuple(probes.values()))
     probed = survey(probe_problem, strict_cel=strict_cel, stop=stop)
     offers: dict[Hashable, _AdminOffers] = {}
-    for number, key in zip(indices(probe_problem.demands), probes, strict=True):
-        offers[key] = _offers(probed.sites.get(number, ()))
+    for probe_index, key in zip(
+        indices(probe_problem.demands), probes, strict=True
+    ):
+        offers[key] = _offers(probed.sites.get(probe_index, ()))
     reach = _NodesInReach(problem)
     decided: dict[DemandIndex, list[_Grants | None]] = {}
     demands = list(problem.demands)
-    for number, demand in asking.items():
-        decided[number] = []
+    for demand_index, demand in asking.items():
+        decided[demand_index] = []
         for claim in demand.claims:
             grants: _Grants | None = None
             if claim.key in key_of:
                 offer = offers[key_of[claim.key]].to(demand)
-                if not reach.any_of(number, offer.open_nodes):
+                if not reach.any_of(demand_index, offer.open_nodes):
                     grants = offer.grants
-            decided[number].append(grants)
-        demands[number] = _without(problem, demand, decided[number])
+            decided[demand_index].append(grants)
+        demands[demand_index] = _without(problem, demand, decided[demand_index])
     without_claims = replace(problem, demands=tuple(demands))
     return AdminClaims(without_claims, decided, probed.failures)
 
@@ -281,7 +283,7 @@ class _NodesInReach:
     def _capabilities(self) -> NodeCapabilities:
         return NodeCapabilities(self._problem)
 
-    def any_of(self, number: DemandIndex, nodes: Set[NodeIndex]) -> bool:
+    def any_of(self, demand: DemandIndex, nodes: Set[NodeIndex]) -> bool:
         """Whether any of the nodes has devices enough for a demand."""
         if not nodes:
             return False
@@ -289,7 +291,7 @@ class _NodesInReach:
         # Of nodes that are alike, one says enough.
         samples = {capabilities.node_types[node]: node for node in nodes}
         return any(
-            capabilities.could_serve(node, number) for node in samples.values()
+            capabilities.could_serve(node, demand) for node in samples.values()
         )
 
 
@@ -471,16 +473,16 @@ def _unfit(
         by_model.sites or problem.several_versions or not problem.is_additive
     ):
         return
-    for number, bin_ in enumerate(bins):
+    for bin_index, bin_ in enumerate(bins):
         for device in bin_.devices:
             view = problem.devices[device]
             if by_model.sites:
-                owners["slot", view.slot] = number
+                owners["slot", view.slot] = bin_index
                 consumed = (counter for counter, _ in view.consumes)
                 for counter in chain(consumed, usable.charged[device]):
-                    owners["counter", counter] = number
+                    owners["counter", counter] = bin_index
             if view.slot in problem.several_versions or not view.is_additive:
-                yield number
+                yield bin_index
     for resource in touched(problem, by_model):
         if resource in owners:
             yield owners[resource]
@@ -550,7 +552,8 @@ def _is_scattered(
     for mode in demand_class.modes:
         item_groups = demand_classes.requirements[mode.requirement].item_groups
         if all(
-            item_groups[place].type in roaming_types for place in mode.shared
+            item_groups[group_index].type in roaming_types
+            for group_index in mode.shared
         ):
             return True
     return False
@@ -633,10 +636,12 @@ class _ClassComponent:
         thresholds: Thresholds,
         stop: Stop,
     ) -> DomainSupply | None:
-        numbers = sorted(
+        topology_indices = sorted(
             {demand_class.topology for demand_class in self.classes} - {0}
         )
-        topologies = [demand_classes.topologies[number] for number in numbers]
+        topologies = [
+            demand_classes.topologies[topology] for topology in topology_indices
+        ]
         parts = bins_by_domain(problem, topologies, self.spaces)
         if parts is None:
             return None
@@ -652,7 +657,9 @@ class _ClassComponent:
             if patterns is None:
                 return None
             patterns_of_spaces.append(patterns)
-        return DomainCounts(numbers, parts, self.spaces, patterns_of_spaces)
+        return DomainCounts(
+            topology_indices, parts, self.spaces, patterns_of_spaces
+        )
 
 
 def _components(
@@ -665,11 +672,11 @@ def _components(
     bins = len(demand_classes.requirements)
     sets = DisjointSets(range(bins + len(spaces)))
     served = set()
-    for number, space in enumerate(stop.each(spaces)):
+    for space_index, space in enumerate(stop.each(spaces)):
         for requirement, spec in enumerate(demand_classes.requirements):
             if space.may_serve(spec):
                 served.add(requirement)
-                sets.unite(requirement, bins + number)
+                sets.unite(requirement, bins + space_index)
     servable: list[DemandClass] = []
     for demand_class in demand_classes.classes:
         modes = tuple(
@@ -697,7 +704,8 @@ def _components(
         for demand_class in classes
     )
     spaces_by_root = grouped(
-        (sets.find(bins + number), space) for number, space in enumerate(spaces)
+        (sets.find(bins + space_index), space)
+        for space_index, space in enumerate(spaces)
     )
     return [
         _ClassComponent(tuple(members), tuple(spaces_by_root[root]))

@@ -67,11 +67,11 @@ def spread_in_turn(model: Model) -> None:
         if not role.runs
     }
     class_of: dict[DemandIndex, int] = {}
-    for number, members in enumerate(
+    for class_index, members in enumerate(
         equal_demands(model, model.variables.stop)
     ):
         if coming.issuperset(members):
-            class_of |= dict.fromkeys(members, number)
+            class_of |= dict.fromkeys(members, class_index)
             for earlier, later in pairwise(members):
                 model.cp.add(model.turn(earlier) < model.turn(later))
     for rule, roles in roles_in_turn.items():

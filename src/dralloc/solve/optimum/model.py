@@ -76,7 +76,7 @@ class GroupUse(NamedTuple):
     Parameters
     ----------
     choice
-        Its number (see `_every_choice`).
+        Its index (see `_every_choice`).
     counters
         What each device charges by request, if it is used.
     values
@@ -150,7 +150,7 @@ def interchangeable_devices(
     comparisons = _comparisons(problem, sites, stop)
     uses: dict[DeviceIndex, list[GroupUse]] = defaultdict(list)
     nodes: list[NodeIndex] = []
-    for number, (demand, site, choice) in enumerate(
+    for choice_index, (demand, site, choice) in enumerate(
         stop.each(_every_choice(sites))
     ):
         nodes.append(site.node)
@@ -174,7 +174,7 @@ def interchangeable_devices(
             attributes = problem.devices[device].attributes
             values = tuple(attributes[name] for name in names)
             uses[device].append(
-                GroupUse(number, charge.counters, values, is_alone)
+                GroupUse(choice_index, charge.counters, values, is_alone)
             )
     devices_by_uses = grouped(
         (tuple(device_uses), device) for device, device_uses in uses.items()
@@ -196,7 +196,7 @@ def interchangeable_devices(
 def _every_choice(
     sites: Mapping[DemandIndex, Sequence[CandidateSite]],
 ) -> Iterator[tuple[DemandIndex, CandidateSite, ServingChoice]]:
-    """Every choice with its demand and site, in order: the uses of groups know them by their numbers."""
+    """Every choice with its demand and site, in order: the uses of groups know them by their indices."""
     for demand, demand_sites in sites.items():
         for site in demand_sites:
             for choice in site.choices():
@@ -215,17 +215,24 @@ def _comparisons(
     comparisons: dict[_ChoiceKey, tuple[Constraint, ...] | None] = {}
     for demand, demand_sites in stop.each(sites.items()):
         shared = demand_sites[0].shared
-        for number, claim in enumerate(problem.demands[demand].claims):
+        for claim_index, claim in enumerate(problem.demands[demand].claims):
             choices: list[ServingChoice] = []
             for site in demand_sites:
                 choices += [
                     choice
                     for choice in site.choices()
-                    if choice.claim == number
+                    if choice.claim == claim_index
                 ]
-            if number in shared or any(choice.spec.admin for choice in choices):
+            if claim_index in shared or any(
+                choice.spec.admin for choice in choices
+            ):
                 for choice in choices:
-                    key = demand, number, choice.request, choice.alternative
+                    key = (
+                        demand,
+                        claim_index,
+                        choice.request,
+                        choice.alternative,
+                    )
                     comparisons[key] = None
                 continue
             for constraint, covered in binding_constraints(claim, choices):
@@ -234,7 +241,7 @@ def _comparisons(
                     or _are_comparable(problem, constraint, covered, choices)
                 )
                 for pair in covered:
-                    key = demand, number, *pair
+                    key = demand, claim_index, *pair
                     before = comparisons.get(key, ())
                     if before is None or not do_values_decide:
                         comparisons[key] = None
@@ -433,16 +440,16 @@ class _Creator:
             <= _MOST_NAMES
         )
         self.numbers = count()
-        # By number of a choice: the groups that it can use, and how.
+        # By index of a choice: the groups that it can use, and how.
         self.uses_of_choice: dict[int, list[tuple[int, GroupUse]]] = (
             defaultdict(list)
         )
         self.devices_of_group = [
             frozenset(group.devices) for group in device_groups
         ]
-        for number, group in enumerate(device_groups):
+        for group_index, group in enumerate(device_groups):
             for use in group.uses:
-                self.uses_of_choice[use.choice].append((number, use))
+                self.uses_of_choice[use.choice].append((group_index, use))
             takes = []
             for device in group.devices:
                 view = problem.devices[device]
@@ -753,8 +760,8 @@ class Model:
         for group, variables, _, _ in serving.group_counts:
             takes = self.variables.device_groups[group].takes
             count = sum(take.device in devices for take in takes)
-            for place, variable in enumerate(variables):
-                value = count if len(variables) == 1 else place < count
+            for index, variable in enumerate(variables):
+                value = count if len(variables) == 1 else index < count
                 values.setdefault(variable.index, (variable, value))
 
 
@@ -770,10 +777,12 @@ def _grants(
     choice = serving.choice
     devices = {take.device for take in serving.takes if value(take.literal)}
     for group_count in serving.group_counts:
-        number = sum(
+        device_count = sum(
             times * value(variable) for variable, times in group_count.terms
         )
-        devices.update(pools[group_count.group].pop() for _ in range(number))
+        devices.update(
+            pools[group_count.group].pop() for _ in range(device_count)
+        )
     return [
         Grant(choice.request, choice.alternative, device)
         for device, _ in choice.candidates
@@ -816,8 +825,13 @@ def _key(
     claims = problem.demands[demand].claims
     constraints: list[Hashable] = []
     for claim_index, claim in enumerate(claims):
-        for number, constraint in enumerate(claim.constraints):
-            kind = claim_index, number, constraint.kind, constraint.scope
+        for constraint_index, constraint in enumerate(claim.constraints):
+            kind = (
+                claim_index,
+                constraint_index,
+                constraint.kind,
+                constraint.scope,
+            )
             for request_index, request in enumerate(claim.requests):
                 for choice, spec in enumerate(request.alternatives):
                     if constraint.covers(spec.name):

@@ -126,8 +126,8 @@ class Excerpts:
             nodes = tuple(Node(node.name, ()) for node in problem.nodes)
             problem = replace(problem, nodes=nodes)
         inside = {
-            number: tuple(map(renumbering.site, demand_sites))
-            for number, demand_sites in zip(
+            demand_index: tuple(map(renumbering.site, demand_sites))
+            for demand_index, demand_sites in zip(
                 indices(problem.demands), sites.values(), strict=True
             )
         }
@@ -137,8 +137,8 @@ class Excerpts:
     def _set_of(self) -> Mapping[Hashable, list[CounterIndex]]:
         """The counters of each counter set: whether a set is in use depends on all of them."""
         return grouped(
-            (counter.id[:3], number)
-            for number, counter in numbered(self.problem.counters)
+            (counter.id[:3], counter_index)
+            for counter_index, counter in numbered(self.problem.counters)
         )
 
 
@@ -216,7 +216,7 @@ def work_out(
     levels: int,
     stop: Stop,
 ) -> Generator[tuple[int, ReceivedAnswer], None, None]:
-    """Work out components in other processes, and give out each one's number and answer, in any order.
+    """Work out components in other processes, and give out each one's index and answer, in any order.
 
     Asked to stop, workers return the best that they have; what does not come in time is left out.
 
@@ -243,17 +243,18 @@ def work_out(
         excerpts_of: list[list[Excerpt]] = []
         for group in groups:
             sent = [
-                _sent(excerpts, components[number], options) for number in group
+                _sent(excerpts, components[component_index], options)
+                for component_index in group
             ]
             excerpts_of.append([excerpt for excerpt, _ in sent])
             inside = [component for _, component in sent]
             batches.append(_Batch(inside, options, levels, end, sign))
         for batch, results in _listen(batches, options, stop, sign):
-            for number, excerpt, result in zip(
+            for component_index, excerpt, result in zip(
                 groups[batch], excerpts_of[batch], results, strict=True
             ):
                 outside = tuple(excerpt.outward(result.placements))
-                yield number, result._replace(placements=outside)
+                yield component_index, result._replace(placements=outside)
 
 
 def _groups(components: Sequence[Part], group_count: int) -> list[list[int]]:
@@ -262,12 +263,13 @@ def _groups(components: Sequence[Part], group_count: int) -> list[list[int]]:
         [] for _ in range(min(group_count, len(components)))
     ]
     sizes = [0] * len(groups)
-    for number in sorted(
-        range(len(components)), key=lambda number: -components[number].size
+    for component_index in sorted(
+        range(len(components)),
+        key=lambda component_index: -components[component_index].size,
     ):
         smallest = sizes.index(min(sizes))
-        sizes[smallest] += max(1, components[number].size)
-        groups[smallest].append(number)
+        sizes[smallest] += max(1, components[component_index].size)
+        groups[smallest].append(component_index)
     return groups
 
 
@@ -305,8 +307,8 @@ def _inside(
     for demand_class in classes:
         joint_demands = []
         for joint in demand_class.joint_demands:
-            places = (excerpt.place_of[demand] for demand in joint)
-            joint_demands.append(tuple(places))
+            members = (excerpt.place_of[demand] for demand in joint)
+            joint_demands.append(tuple(members))
         inside.append(replace(demand_class, joint_demands=joint_demands))
     return tuple(inside)
 

@@ -189,7 +189,9 @@ class Standing:
         tier = self._shown(self.objectives[level], costs, bounds)
         if level >= len(self.weight):
             return tier
-        tiers = [self._tier(place) for place in range(len(self.weight))]
+        tiers = [
+            self._tier(tier_index) for tier_index in range(len(self.weight))
+        ]
         tiers[level] = tier
         return self._of_weight(tiers)
 
@@ -243,11 +245,11 @@ class Standing:
             return self._relaxed.prices
         rows: dict[int, dict[Hashable, float]] = defaultdict(dict)
         for prices in all_prices:
-            for number, level in enumerate(prices):
-                rows[number].update(level.rows)
+            for level_index, level in enumerate(prices):
+                rows[level_index].update(level.rows)
         return tuple(
-            level._replace(rows=rows[number])
-            for number, level in enumerate(longest)
+            level._replace(rows=rows[level_index])
+            for level_index, level in enumerate(longest)
         )
 
     def most_placed(self) -> int:
@@ -286,8 +288,11 @@ class Standing:
         """The weight that the optimum places of a part at most."""
         return sum(
             tier.weights.unit
-            * (component.subset.weight(tier.weights) - component.bounds[number])
-            for number, tier in enumerate(self.weight)
+            * (
+                component.subset.weight(tier.weights)
+                - component.bounds[tier_index]
+            )
+            for tier_index, tier in enumerate(self.weight)
             if tier.weights
         )
 

@@ -128,9 +128,9 @@ def heeding_interrupts() -> Iterator[Cancelled]:
         yield cancelled
         return
 
-    def remember(number: int, frame: FrameType | None) -> None:
+    def remember(signal_number: int, frame: FrameType | None) -> None:
         if cancelled:
-            signal.default_int_handler(number, frame)
+            signal.default_int_handler(signal_number, frame)
         cancelled.cancel()
 
     signal.signal(signal.SIGINT, remember)

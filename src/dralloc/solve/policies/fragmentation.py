@@ -129,14 +129,14 @@ class NodeComponents:
         """Yield the resources that tie a device to others: counter sets, or nothing but itself."""
         charged = self._charged_by_request(device)
         by_request = [("counter", counter) for counter in charged]
-        for sort, number in (
+        for sort, index in (
             *by_request,
             *self._problem.devices[device].resources,
         ):
             if sort == "counter":
-                yield "published set", self._set_of[number]
+                yield "published set", self._set_of[index]
             else:
-                yield sort, number
+                yield sort, index
 
     def _counters(self, device: DeviceIndex) -> list[CounterIndex]:
         fixed = [
@@ -167,8 +167,8 @@ class NodeComponents:
             counters.update(dict.fromkeys(self._counters(device)))
         # Counters by their order in the component, so that names do not matter.
         local_numbers: dict[tuple[str, int], int] = {
-            ("counter", counter): number
-            for number, counter in enumerate(counters)
+            ("counter", counter): position
+            for position, counter in enumerate(counters)
         }
 
         def local_number(sort: str, index: int) -> int:
@@ -191,13 +191,13 @@ class NodeComponents:
         )
 
     def _traits(
-        self, index: DeviceIndex, number: Callable[[str, int], int]
+        self, index: DeviceIndex, number_of: Callable[[str, int], int]
     ) -> Hashable:
         """All that matters about a device and does not change."""
         device = self._problem.devices[index]
         return (
             self._problem.eligibility.device_key(index),
-            device_traits(device, number),
+            device_traits(device, number_of),
             tuple(sorted(device.attributes.items()))
             if device.attributes
             else (),
@@ -321,12 +321,12 @@ class ComponentStates:
         counters = [ledger.free[index] for index in component.counters]
         closed = [ledger.is_overdrawn(group) for group in component.groups]
         key = component.key, *uses, *counters, *closed
-        number = self._numbers.get(key)
-        if number is None:
-            number = self._numbers[key] = len(self.left)
+        state = self._numbers.get(key)
+        if state is None:
+            state = self._numbers[key] = len(self.left)
             self._keys.append(key)
             self.left.append(self._left(component))
-        return number
+        return state
 
     def _left(self, component: NodeComponent) -> int:
         """The part of a component that is left: of its counters, or of its device's capacities, on average."""
@@ -370,12 +370,12 @@ class Census:
         self._members: dict[int, list[NodeIndex]] = defaultdict(list)
         self.arrivals: list[int] = []
         self._seeing: dict[int, list[NodeIndex]] = defaultdict(list)
-        for number, node in numbered(problem.nodes):
+        for node_index, node in numbered(problem.nodes):
             for group in {
                 problem.devices[device].group for device in node.devices()
             }:
-                self._seeing[group].append(number)
-            self._of.append(self._enter(number))
+                self._seeing[group].append(node_index)
+            self._of.append(self._enter(node_index))
 
     def first(
         self, state: int, allowed: Container[int] | None
@@ -474,19 +474,22 @@ class ComponentOffers:
         return self._fits[component.key](device)
 
     def _fit(
-        self, alternatives: Sequence[Alternative], number: DeviceIndex
+        self, alternatives: Sequence[Alternative], device_index: DeviceIndex
     ) -> Callable[[Device], Integers]:
         """Tells of devices that equal this one, which is shared and consumes no counters, who could have them now."""
         served = np.array(
-            [self._accepts(alternative, number) for alternative in alternatives]
+            [
+                self._accepts(alternative, device_index)
+                for alternative in alternatives
+            ]
         )
         charges = [
-            self._problem.eligibility.charge(alternative.index, number)
+            self._problem.eligibility.charge(alternative.index, device_index)
             or Charge()
             for alternative in alternatives
         ]
         fits: list[tuple[str, int, NDArray[np.int64]]] = []
-        for name in self._problem.devices[number].capacity:
+        for name in self._problem.devices[device_index].capacity:
             amounts = [dict(charge.capacity).get(name, 0) for charge in charges]
             step = gcd(*amounts) or 1
             # What does not fit 64 bits, numpy keeps as exact integers of Python.
@@ -528,26 +531,30 @@ class ComponentOffers:
         for _, component in self._states.ordered(node):
             devices += component.devices
         lists: dict[Place, CandidateList] = {}
-        for place, alternative in places(claims):
+        for location, alternative in places(claims):
             if alternative.count is not None:
                 accepted = [
                     device
                     for device in devices
                     if self._accepts(alternative, device)
                 ]
-                lists[place] = CandidateList(accepted, frozenset())
+                lists[location] = CandidateList(accepted, frozenset())
         return NodeCandidates(node, lists)
 
     def _accepts(self, alternative: Alternative, device: DeviceIndex) -> bool:
         return self._index.serves(alternative, device) is True
 
-    def _is_free(self, alternative: Alternative, number: DeviceIndex) -> bool:
-        if not self._accepts(alternative, number):
+    def _is_free(
+        self, alternative: Alternative, device_index: DeviceIndex
+    ) -> bool:
+        if not self._accepts(alternative, device_index):
             return False
-        charge = self._problem.eligibility.charge(alternative.index, number)
+        charge = self._problem.eligibility.charge(
+            alternative.index, device_index
+        )
         if charge is None:
             return False
-        device = self._problem.devices[number]
+        device = self._problem.devices[device_index]
         return self._ledger.fits(device, charge, admin=alternative.admin)
 
 

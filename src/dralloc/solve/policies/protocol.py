@@ -156,8 +156,8 @@ class OfferedNode:
     @cached_property
     def _devices(self) -> tuple[Device, ...]:
         devices = (
-            self._problem.devices[number]
-            for number in self._problem.nodes[self.number].devices()
+            self._problem.devices[device_index]
+            for device_index in self._problem.nodes[self.number].devices()
         )
         return tuple(
             device for device in devices if device.id.driver != NODE_DRIVER
@@ -194,8 +194,8 @@ class OfferedNode:
             for counter in problem.counters_of.get(group, ()):
                 if problem.counters[counter].id.counter == name:
                     yield problem.counters[counter].total, ledger.free[counter]
-        for number in problem.nodes[self.number].devices():
-            device = problem.devices[number]
+        for device_index in problem.nodes[self.number].devices():
+            device = problem.devices[device_index]
             published = (
                 node_resource(name) if device.id.driver == NODE_DRIVER else name
             )
@@ -298,11 +298,11 @@ class AskingRun(PlainRun):
         self._known: _KnownOffers = {}
         self._changes: dict[int, int] = defaultdict(int)
         self._sharing: dict[int, list[NodeIndex]] = defaultdict(list)
-        for number, node in numbered(problem.nodes):
+        for node_index, node in numbered(problem.nodes):
             for group in {
                 problem.devices[device].group for device in node.devices()
             }:
-                self._sharing[group].append(number)
+                self._sharing[group].append(node_index)
         self._pods: dict[int, list[ClaimKey]] = defaultdict(list)
 
     def place(self, number: DemandIndex) -> None:
@@ -335,10 +335,10 @@ class AskingRun(PlainRun):
         self._settle(number, chosen, claims, granted)
 
     def _choice(
-        self, number: DemandIndex, offers: Sequence[OfferedNode]
+        self, demand: DemandIndex, offers: Sequence[OfferedNode]
     ) -> NodeIndex | None:
         """The node that the policy chooses; None if it wants none of them."""
-        pod = WaitingPod.of(number, self._problem.demands[number])
+        pod = WaitingPod.of(demand, self._problem.demands[demand])
         chosen = self._policy(pod, offers)
         if chosen is None:
             return None
@@ -362,7 +362,7 @@ class AskingRun(PlainRun):
         )
 
     def _offer(
-        self, number: int, claims: Sequence[Claim], node: NodeIndex
+        self, demand: int, claims: Sequence[Claim], node: NodeIndex
     ) -> Found | None:
         """Return the grants that the claims would get on a node; nothing is taken."""
         claim_class = (
@@ -377,7 +377,7 @@ class AskingRun(PlainRun):
         try:
             grants = self._checked(claims, self._attempt(claims, node))
         except NodeError as error:
-            self.errors[number] = error
+            self.errors[demand] = error
             return None
         self._ledger.revert()
         if claim_class is not None:
@@ -395,13 +395,13 @@ class AskingRun(PlainRun):
 
     def _settle(
         self,
-        number: DemandIndex,
+        demand_index: DemandIndex,
         node: NodeIndex,
         claims: Sequence[Claim],
         grants: Found,
     ) -> None:
-        super()._settle(number, node, claims, grants)
-        self._pods[node].append(self._problem.demands[number].key)
+        super()._settle(demand_index, node, claims, grants)
+        self._pods[node].append(self._problem.demands[demand_index].key)
         self._changed(self.placements[-1])
 
     def _release(self, placement: Placement) -> None:
@@ -434,15 +434,15 @@ def order_of(problem: Problem, policy: Policy) -> Sequence[DemandIndex]:
     DrallocError
         The policy leaves out pods, or names one twice.
     """
-    numbers = indices(problem.demands)
+    demands = indices(problem.demands)
     if not isinstance(policy, OrderedPolicy):
-        return numbers
+        return demands
     pods = [
-        WaitingPod.of(number, demand)
-        for number, demand in numbered(problem.demands)
+        WaitingPod.of(demand_index, demand)
+        for demand_index, demand in numbered(problem.demands)
     ]
     ordered = [pod.number for pod in policy.order(pods)]
-    if sorted(ordered) != list(numbers):
+    if sorted(ordered) != list(demands):
         raise DrallocError(
             f"policy {policy_name(policy)}: order: each of the {len(pods)} pods has to be there once"
         )

@@ -488,7 +488,7 @@ class ScoredRun(QuickRun):
 
     def _place_by_score(
         self,
-        number: DemandIndex,
+        demand: DemandIndex,
         claims: Sequence[Claim],
         claim_class: ClaimClass,
         nodes: Iterable[NodeIndex],
@@ -508,16 +508,16 @@ class ScoredRun(QuickRun):
                 attempt = self._attempt_at(candidates, claims, claim_class)
                 grants = self._checked(claims, attempt)
             except AllocationError as error:
-                self.errors[number] = error
+                self.errors[demand] = error
                 continue
             if grants is not None:
-                self._settle(number, node, claims, grants)
+                self._settle(demand, node, claims, grants)
                 return
 
     def _place_by(
         self,
         queue: ScoreQueue,
-        number: DemandIndex,
+        demand: DemandIndex,
         claims: Sequence[Claim],
         claim_class: ClaimClass,
         allowed: Container[int] | None,
@@ -535,11 +535,11 @@ class ScoredRun(QuickRun):
                 grants = self._attempt_at(candidates, claims, claim_class)
             except AllocationError as error:
                 # The message is about these claims: the next ones get their own.
-                self.errors[number] = error
+                self.errors[demand] = error
                 failing.append((state, queue.scores[0]))
                 grants = None
             if grants is not None:
-                self._settle(number, node, claims, grants)
+                self._settle(demand, node, claims, grants)
                 break
             queue.drop(state)
         for state, score in failing:
@@ -575,12 +575,12 @@ class ScoredRun(QuickRun):
 
     def _settle(
         self,
-        number: DemandIndex,
+        demand_index: DemandIndex,
         node: NodeIndex,
         claims: Sequence[Claim],
         grants: Found,
     ) -> None:
-        super()._settle(number, node, claims, grants)
+        super()._settle(demand_index, node, claims, grants)
         self._census.changed(_devices(grants))
 
     def _release(self, placement: Placement) -> None:
@@ -608,8 +608,8 @@ def _largest_first(problem: Problem) -> Sequence[DemandIndex]:
     """By priority; of equal priority the largest first, of equal size those that may go to fewer nodes."""
     sizes = Sizes(problem)
 
-    def key(number: DemandIndex) -> tuple[int, int, int]:
-        demand = problem.demands[number]
+    def key(demand_index: DemandIndex) -> tuple[int, int, int]:
+        demand = problem.demands[demand_index]
         return (
             -demand.priority,
             -sizes.of(demand),
@@ -623,8 +623,8 @@ def _densest_first(problem: Problem) -> Sequence[DemandIndex]:
     """The most weight per size first: the greedy order for the knapsack problem (Dantzig 1957)."""
     sizes = Sizes(problem)
 
-    def density(number: DemandIndex) -> Fraction:
-        demand = problem.demands[number]
+    def density(demand_index: DemandIndex) -> Fraction:
+        demand = problem.demands[demand_index]
         return Fraction(demand.weight * PARTS, sizes.of(demand))
 
     return sorted(as_given(problem), key=density, reverse=True)

@@ -84,8 +84,8 @@ def movable_units(
     )
     with_budget = {budget.namespace for budget in problem.budgets}
     together = grouped(
-        (demand.placed_with or number, number)
-        for number, demand in numbered(problem.demands)
+        (demand.placed_with or demand_index, demand_index)
+        for demand_index, demand in numbered(problem.demands)
     )
     units: list[MovableUnit] = []
     for members in together.values():
@@ -259,15 +259,15 @@ class WorkingAnswer:
         """Note the nodes that demands may go to; None stands for all."""
         known: dict[int, frozenset[NodeIndex]] = {}
         self._allowed: dict[DemandIndex, frozenset[NodeIndex] | None] = {}
-        for number in self.unit_of:
-            nodes = self._problem.demands[number].nodes
+        for demand in self.unit_of:
+            nodes = self._problem.demands[demand].nodes
             if nodes is None:
-                self._allowed[number] = None
+                self._allowed[demand] = None
                 continue
             # Demands with the same selection of nodes most often have the same object.
             if id(nodes) not in known:
                 known[id(nodes)] = frozenset(nodes)
-            self._allowed[number] = known[id(nodes)]
+            self._allowed[demand] = known[id(nodes)]
 
     def _gather_domains(self) -> None:
         """By rule and domain, note which nodes are in it."""
@@ -280,9 +280,9 @@ class WorkingAnswer:
             domains = unit.rule.domains
             if id(domains) not in by_topology:
                 by_topology[id(domains)] = grouped(
-                    (domains[name_of[number]], number)
-                    for number in self._problem.all_nodes
-                    if name_of[number] in domains
+                    (domains[name_of[node_index]], node_index)
+                    for node_index in self._problem.all_nodes
+                    if name_of[node_index] in domains
                 )
             self._nodes_in[unit.rule] = by_topology[id(domains)]
 
@@ -359,8 +359,8 @@ class WorkingAnswer:
         serving: dict[DeviceWish, list[tuple[NodeIndex, int, list[int]]]] = {}
         fitting: list[MovableUnit] = []
         for unit in units:
-            number = unit.members[0]
-            wish, allowed = self._class_of[number], self._allowed[number]
+            member = unit.members[0]
+            wish, allowed = self._class_of[member], self._allowed[member]
             states = serving.get(wish)
             if states is None:
                 states = serving[wish] = [
@@ -371,7 +371,7 @@ class WorkingAnswer:
                 ]
             # This is asked for everybody who waits.
             for node, room, asked in states:
-                if (room - asked[number]) & guards == guards and (
+                if (room - asked[member]) & guards == guards and (
                     allowed is None or node in allowed
                 ):
                     fitting.append(unit)
@@ -440,12 +440,12 @@ class WorkingAnswer:
         return [*near, *far][:_DOMAINS_TRIED]
 
     def _roomy_nodes(
-        self, number: DemandIndex, inside: Collection[NodeIndex] | None
+        self, demand: DemandIndex, inside: Collection[NodeIndex] | None
     ) -> list[NodeIndex]:
         """Return some nodes where a demand may fit, about those first that have least left of CPU and memory."""
-        hopeful, draw = self._class_of[number].hopeful, self._random.random
+        hopeful, draw = self._class_of[demand].hopeful, self._random.random
         spaciousness = self._rooms.spaciousness
-        bulk = self._rooms.bulk[number] - _DRIFT
+        bulk = self._rooms.bulk[demand] - _DRIFT
         nodes = self._problem.all_nodes if inside is None else inside
         order = sorted(
             [
@@ -455,17 +455,17 @@ class WorkingAnswer:
             ]
         )
         in_order = (node for _, node in order)
-        return list(islice(self.may_hold(number, in_order), _NODES_TRIED))
+        return list(islice(self.may_hold(demand, in_order), _NODES_TRIED))
 
     def _place_on(
-        self, number: DemandIndex, nodes: Iterable[NodeIndex]
+        self, demand: DemandIndex, nodes: Iterable[NodeIndex]
     ) -> bool:
         """Place a demand on the first of some nodes where it fits; False if that is none of them."""
-        claims = self._problem.demands[number].claims
-        for node in self.may_hold(number, nodes):
-            way = self._devices.choose(self._class_of[number], claims, node)
+        claims = self._problem.demands[demand].claims
+        for node in self.may_hold(demand, nodes):
+            way = self._devices.choose(self._class_of[demand], claims, node)
             if way is not None:
-                self.restore(number, Site(node, way))
+                self.restore(demand, Site(node, way))
                 return True
         return False
 

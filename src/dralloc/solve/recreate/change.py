@@ -362,7 +362,9 @@ class _Waiting:
 
     def __init__(self, units: Iterable[MovableUnit]) -> None:
         self._units = list(units)
-        self._place_of = {unit: place for place, unit in enumerate(self._units)}
+        self._place_of = {
+            unit: position for position, unit in enumerate(self._units)
+        }
         self._gangs = dict.fromkeys(
             [unit for unit in self._units if not unit.is_single]
         )
@@ -377,14 +379,14 @@ class _Waiting:
 
     def discard(self, unit: MovableUnit) -> None:
         """Let a unit wait no longer; the last one takes its place."""
-        place = self._place_of.pop(unit, None)
-        if place is None:
+        position = self._place_of.pop(unit, None)
+        if position is None:
             return
         self._gangs.pop(unit, None)
         last = self._units.pop()
         if last is not unit:
-            self._units[place] = last
-            self._place_of[last] = place
+            self._units[position] = last
+            self._place_of[last] = position
 
     def some_gang(self, random: Random) -> MovableUnit | None:
         """Draw one of the gangs that wait; None if none does."""
@@ -398,7 +400,7 @@ class _Waiting:
         if random.random() < _SHUFFLE:
             random.shuffle(self._units)
             self._place_of = {
-                unit: place for place, unit in enumerate(self._units)
+                unit: position for position, unit in enumerate(self._units)
             }
         start = random.randrange(len(self._units))
         yield from self._units[start:]

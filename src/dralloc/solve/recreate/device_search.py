@@ -53,9 +53,9 @@ class DeviceSearch(QuickRun):
     ) -> Iterator[DeviceIndex]:
         """Give out the devices of a node that may serve an alternative of some claims, in order."""
         candidates = self._index.on(claims, node)
-        for place, candidate in places(claims):
+        for location, candidate in places(claims):
             if candidate.index == alternative.index:
-                listed = candidates.lists[place]
+                listed = candidates.lists[location]
                 yield from (
                     device
                     for device in listed.devices

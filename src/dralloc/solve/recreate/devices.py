@@ -186,8 +186,8 @@ class NodeDevices:
         """Enter those who stay, and return the ledger with them."""
         problem = self._problem
         self._base = base = Ledger(problem)
-        for _, number, charge in charged_grants(problem, staying):
-            device = problem.devices[number]
+        for _, device_index, charge in charged_grants(problem, staying):
+            device = problem.devices[device_index]
             base.enter(device, charge, share=device.shareable)
         for placement in staying:
             self._search.accept(placement)

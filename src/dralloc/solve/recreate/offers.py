@@ -88,10 +88,10 @@ class DeviceAmounts:
         return charge or _NO_CHARGE
 
     def taken(
-        self, number: DeviceIndex, node: NodeIndex, charge: Charge
+        self, device_index: DeviceIndex, node: NodeIndex, charge: Charge
     ) -> tuple[RowAmounts, RowAmounts]:
         """Return what a device takes with a charge, and what its first user takes beside that."""
-        base, device = self._base, self._problem.devices[number]
+        base, device = self._base, self._problem.devices[device_index]
         cell = self._cells.cell(
             node, is_common=device.slot in self._common.slots
         )
@@ -108,8 +108,8 @@ class DeviceAmounts:
             amounts.append((cell.row(("device", device.slot), is_free), 1))
             return [*amounts, *fixed], []
         for name, amount in charge.capacity:
-            left = max(0, base.capacity_left(device, name))
-            row = cell.row(("capacity", device.slot, name), left)
+            free_amount = max(0, base.capacity_left(device, name))
+            row = cell.row(("capacity", device.slot, name), free_amount)
             amounts.append((row, amount))
         if not base.is_free(device):
             amounts.append((cell.row(("device", device.slot), 0), 1))
@@ -211,8 +211,8 @@ class OfferBook:
             for counter, _ in device.consumes
         )
         self._counters_of = grouped(
-            (counter.id[:-1], number)
-            for number, counter in numbered(problem.counters)
+            (counter.id[:-1], counter_index)
+            for counter_index, counter in numbered(problem.counters)
         )
         # By device and what is charged to it, without the values that a constraint asks for.
         self._known_offers: dict[
@@ -227,8 +227,8 @@ class OfferBook:
         requests: list[list[RequestOffer]] = []
         for alternatives in _requests(claims):
             request_offers = [
-                self._request_offer(claims, node, place, alternative)
-                for place, alternative in alternatives
+                self._request_offer(claims, node, location, alternative)
+                for location, alternative in alternatives
             ]
             requests.append(request_offers)
         offers = list(chain.from_iterable(requests))
@@ -250,10 +250,10 @@ class OfferBook:
         self,
         claims: Sequence[Claim],
         node: NodeIndex,
-        place: Place,
+        location: Place,
         alternative: Alternative,
     ) -> RequestOffer:
-        claim = claims[place[0]]
+        claim = claims[location[0]]
         constraint = next(
             (
                 constraint
@@ -270,7 +270,7 @@ class OfferBook:
             devices = self._with_attribute(constraint, alternative, devices)
             is_constrained = False
         return RequestOffer(
-            *place, alternative.count or 0, is_constrained, devices
+            *location, alternative.count or 0, is_constrained, devices
         )
 
     def _device_offers(
@@ -303,28 +303,28 @@ class OfferBook:
     def _offer(
         self,
         alternative: Alternative,
-        number: DeviceIndex,
+        device: DeviceIndex,
         node: NodeIndex,
         constraint: Constraint | None,
     ) -> DeviceOffer | None:
         """Return what a device takes for an alternative; None if there is never enough for it."""
-        charge = self._amounts.charge(alternative, number)
+        charge = self._amounts.charge(alternative, device)
         # Most devices are asked for by many classes that charge the same.
-        key = number, charge.capacity, charge.counters
+        key = device, charge.capacity, charge.counters
         if key not in self._known_offers:
-            self._known_offers[key] = self._new_offer(number, node, charge)
+            self._known_offers[key] = self._new_offer(device, node, charge)
         offer = self._known_offers[key]
         if offer is None or constraint is None:
             return offer
-        attributes = self._problem.devices[number].attributes
+        attributes = self._problem.devices[device].attributes
         compared = constraint.compared(alternative.name)
         return offer._replace(values=attributes.get(compared, frozenset()))
 
     def _new_offer(
-        self, number: DeviceIndex, node: NodeIndex, charge: Charge
+        self, device_index: DeviceIndex, node: NodeIndex, charge: Charge
     ) -> DeviceOffer | None:
-        device = self._problem.devices[number]
-        amounts, opening = self._amounts.taken(number, node, charge)
+        device = self._problem.devices[device_index]
+        amounts, opening = self._amounts.taken(device_index, node, charge)
         need, once = packed(amounts), packed(opening)
         if need is None or once is None:
             return None
@@ -333,7 +333,7 @@ class OfferBook:
             rows += self._rows_of(counter_set, node)
         taken = [row for row, _ in (*amounts, *opening)]
         return DeviceOffer(
-            number,
+            device_index,
             need,
             once,
             mask_of((*taken, *rows)),

@@ -90,8 +90,8 @@ class PartDealer:
             supply for common in dealt for supply in common.supplies
         ]
         self._supply_of = {
-            slot: number
-            for number, supply in enumerate(self._supplies)
+            slot: supply_index
+            for supply_index, supply in enumerate(self._supplies)
             for slot in supply
         }
         self._groups = _groups(problem, movable, tying)
@@ -117,10 +117,10 @@ class PartDealer:
             min(nodes // _FEW_NODES, side_by_side), nodes // _MANY_NODES, 1
         )
         parts: list[list[NodeIndex]] = [[] for _ in range(part_count)]
-        for turn, number in enumerate(
+        for turn, group_index in enumerate(
             self._random.permutation(len(groups)).tolist()
         ):
-            parts[turn % part_count] += groups[number]
+            parts[turn % part_count] += groups[group_index]
         return [sorted(part) for part in parts if part]
 
     def deal_demands(
@@ -241,15 +241,16 @@ def _groups(
     }
     forest: UnionFind[Hashable] = UnionFind()
     for common in tying:
-        forest.union(*(("node", number) for number in common.nodes))
+        forest.union(*(("node", node_index) for node_index in common.nodes))
     for topology, domains in topologies.items():
         sizes = Tally(domains.values())
-        for number, node in numbered(problem.nodes):
+        for node_index, node in numbered(problem.nodes):
             domain = domains.get(node.name)
             if domain is not None and sizes[domain] < _FEW_NODES:
-                forest.union(("node", number), ("domain", topology, domain))
+                forest.union(("node", node_index), ("domain", topology, domain))
     groups = grouped(
-        (forest["node", number], number) for number in indices(problem.nodes)
+        (forest["node", node_index], node_index)
+        for node_index in indices(problem.nodes)
     )
     serving = serving_nodes(problem, units)
     return [nodes for nodes in groups.values() if not serving.isdisjoint(nodes)]

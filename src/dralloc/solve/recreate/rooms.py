@@ -54,7 +54,7 @@ class NodeRooms:
     ) -> None:
         self._problem = problem
         free_on_nodes = [
-            _free_amounts(problem, base, number) for number in device_of
+            _free_amounts(problem, base, device) for device in device_of
         ]
         names = sorted({name for free in free_on_nodes for name in free})
         amounts_by_name = {
@@ -77,14 +77,14 @@ class NodeRooms:
         self.bulk = [0.0] * len(problem.demands)
         kinds: dict[Hashable, list[int]] = {}
         self._asked_of: list[list[int]] = []
-        for number in device_of:
+        for device in device_of:
             kind = (
                 None
-                if number is None
-                else problem.eligibility.device_key(number)
+                if device is None
+                else problem.eligibility.device_key(device)
             )
             if kind not in kinds:
-                kinds[kind] = self._asked(number, demands)
+                kinds[kind] = self._asked(device, demands)
             self._asked_of.append(kinds[kind])
 
     def asked_of(self, node: NodeIndex) -> list[int]:

@@ -164,10 +164,8 @@ class _PartTask:
             self.seed,
             self.appraisal,
         )
-        for number in range(self.changes):
-            if number % _CLOCK == 0 and (
-                time.perf_counter() >= end or is_over()
-            ):
+        for step in range(self.changes):
+            if step % _CLOCK == 0 and (time.perf_counter() >= end or is_over()):
                 break
             search.step()
         return excerpt.outward(search.answer.placements())
@@ -236,9 +234,9 @@ class _Rounds:
         ]
         outcomes = self._outcomes(searches, jobs, seconds_left)
         present = {placement.demand: placement for placement in placements}
-        for number, task in enumerate(tasks):
+        for task_index, task in enumerate(tasks):
             # Of outcomes that are worth as much, the first one.
-            turns = range(number, search_count, len(tasks))
+            turns = range(task_index, search_count, len(tasks))
             best = max((outcomes[turn] for turn in turns), key=self._weight)
             for placement in task.present:
                 del present[placement.demand]
@@ -266,8 +264,8 @@ class _Rounds:
             self._whole.pack()
             return dict(run_all(searches, backend, processes))
         return {
-            number: search.run(lambda: seconds_left() <= 0)
-            for number, search in enumerate(searches)
+            search_index: search.run(lambda: seconds_left() <= 0)
+            for search_index, search in enumerate(searches)
         }
 
     def _weight(self, placements: Iterable[Placement]) -> int:

@@ -106,13 +106,13 @@ def schedule(
         placements = run.scheduler.solution.placements
         placed = {placement.demand for placement in placements}
         errors: dict[int, AllocationError] = {}
-        for number, demand in numbered(compiled.problem.demands):
-            if number in placed:
+        for demand_index, demand in numbered(compiled.problem.demands):
+            if demand_index in placed:
                 continue
             reason = _NO_POD
             if not compiled.is_claim(demand):
                 reason = run.reason(demand.key)
-            errors[number] = AllocationError(reason)
+            errors[demand_index] = AllocationError(reason)
         return Solution(
             placements,
             errors=errors,
@@ -162,11 +162,11 @@ class SchedulingRun:
         }
         self._random = random
         self._in_order = release.hears_in_order
-        numbers, nodes = compiled.problem.all_nodes, compiled.problem.nodes
+        node_indices, nodes = compiled.problem.all_nodes, compiled.problem.nodes
         if release.hears_in_order:
-            heard_of = sorted(numbers, key=lambda number: nodes[number].name)
+            heard_of = sorted(node_indices, key=lambda index: nodes[index].name)
         else:
-            heard_of = random.sample(numbers, len(numbers))
+            heard_of = random.sample(node_indices, len(node_indices))
         self.scheduler = scheduler = Scheduler(
             compiled, profiles, heard_of, release=release
         )
@@ -290,7 +290,7 @@ class SchedulingRun:
         attempt = self.scheduler.attempt(key)
         if attempt.feasible:
             return None
-        order = {bound: place for place, bound in enumerate(self._nodes)}
+        order = {bound: rank for rank, bound in enumerate(self._nodes)}
         chosen = self.scheduler.preempt(attempt, order)
         if chosen is None:
             return None
@@ -366,7 +366,7 @@ class SchedulingRun:
         Parameters
         ----------
         within
-            The places of the nodes that there are, if it is below another group; all, if not given.
+            The positions of the nodes that there are, if it is below another group; all, if not given.
         """
         waiting = self._waiting(tree.pods)
         if not waiting:
@@ -382,7 +382,9 @@ class SchedulingRun:
         placements = list(domains.values())
         self._random.shuffle(placements)
         running = sum(key in self._homes for key in tree.pods)
-        trials = [self._tried(tree, waiting, places) for places in placements]
+        trials = [
+            self._tried(tree, waiting, placement) for placement in placements
+        ]
         with_nodes = [trial for trial in trials if trial.nodes]
         admitted = best_rated(self.scheduler, with_nodes, running)
         # The first trial tells why, if none helps.

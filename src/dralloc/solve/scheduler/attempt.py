@@ -118,7 +118,7 @@ class Memory:
     Notes
     -----
     ``failure``: the last attempt that found no node, after how many changes of the snapshot and among which nodes.
-    ``answer_beside``: by place, in which state of the node and beside whom devices were asked about, and the answer.
+    ``answer_beside``: by position, in which state of the node and beside whom devices were asked about, and the answer.
     ``crowded_until``: after so many changes nodes may be few enough to be rated before anybody looks for devices.
     """
 
@@ -161,24 +161,24 @@ class Memory:
         recent = changes[self._seen :]
         self._seen = len(changes)
         if len(recent) < _FEW:
-            # For few places, columns take longer than to go through them.
-            for place in recent:
-                if states[place] != self._states[place]:
-                    self._forget_at(place, states)
+            # For few positions, columns take longer than to go through them.
+            for position in recent:
+                if states[position] != self._states[position]:
+                    self._forget_at(position, states)
         else:
             changed = np.array(recent, np.intp)
             differs = states[changed] != self._states[changed]
             self._forget_at(changed[differs], states)
 
-    def _forget_at(self, places: int | Places, states: Places) -> None:
+    def _forget_at(self, positions: int | Places, states: Places) -> None:
         """Forget what is known about nodes that have come into these states."""
         assert self._states is not None
-        self._states[places] = states[places]
+        self._states[positions] = states[positions]
         for verdicts in self._verdicts.values():
-            verdicts.forget(places)
+            verdicts.forget(positions)
         for scores in (self._scores, self._ratings):
             if scores is not None:
-                scores.forget(places)
+                scores.forget(positions)
 
     def answer(
         self, plugin: Plugin, ask: Callable[[Cycle], T], cycle: Cycle
@@ -222,37 +222,37 @@ class Memory:
 
     @property
     def claims_beside(self) -> dict[int, _Beside]:
-        """What devices say about places beside nominated pods, whatever pods with such claims are asked for."""
+        """What devices say about positions beside nominated pods, whatever pods with such claims are asked for."""
         assert self.of_claims is not None
         return self.of_claims.answer_beside
 
     def scores(
-        self, cycle: Cycle, plugins: Collection[Plugin], places: Places
+        self, cycle: Cycle, plugins: Collection[Plugin], positions: Places
     ) -> dict[str, Scores]:
-        """The weighted scores at some places, all feasible ones, by those of the plugins that do not look around."""
+        """The weighted scores at some positions, all feasible ones, by those of the plugins that do not look around."""
         nodes = cycle.snapshot.nodes
-        scores = self._local_scores(cycle, plugins).at(places, nodes)
+        scores = self._local_scores(cycle, plugins).at(positions, nodes)
         if DYNAMIC_RESOURCES in plugins:
-            of_claims = np.zeros(len(places), np.int64)
+            of_claims = np.zeros(len(positions), np.int64)
             weight = _weight_of_choice(cycle)
             if weight:
-                of_claims = weight * relative(self.ratings(cycle, places))
+                of_claims = weight * relative(self.ratings(cycle, positions))
             scores[_CLAIMS_FILTER] = of_claims
         return scores
 
     def independent_totals(
-        self, cycle: Cycle, plugins: Iterable[Plugin], places: Places
+        self, cycle: Cycle, plugins: Iterable[Plugin], positions: Places
     ) -> Scores | None:
-        """The sums of these scores, but for what all places have in common; None if one depends on other places.
+        """The sums of these scores, but for what all positions have in common; None if one depends on other positions.
 
         What alternatives of claims count for is left out: `ratings` tells of them.
         """
         nodes = cycle.snapshot.nodes
         if not self.is_kept:
             scorings = self._scorings(cycle, plugins)
-            return _independent_totals_of(scorings.values(), places, nodes)
+            return _independent_totals_of(scorings.values(), positions, nodes)
         scores = self._local_scores(cycle, plugins)
-        return scores.independent_totals(places, nodes)
+        return scores.independent_totals(positions, nodes)
 
     def independent_total(
         self, cycle: Cycle, plugins: Iterable[Plugin], node: NodeInfo
@@ -260,8 +260,8 @@ class Memory:
         """The same sum of one node as it is now, whatever is known of it."""
         return self._local_scores(cycle, plugins).independent_total(node)
 
-    def ratings(self, cycle: Cycle, places: Places) -> Scores:
-        """Return how good the alternatives are that the pod's claims get at some places, which are feasible.
+    def ratings(self, cycle: Cycle, positions: Places) -> Scores:
+        """Return how good the alternatives are that the pod's claims get at some positions, which are feasible.
 
         Until a node changes, it is asked once for all pods with such claims.
         """
@@ -273,7 +273,7 @@ class Memory:
             memory._ratings = _LocalScores(
                 {_CLAIMS_FILTER: (scoring, 1)}, self.size
             )
-        return memory._ratings.raw(places, cycle.snapshot.nodes)
+        return memory._ratings.raw(positions, cycle.snapshot.nodes)
 
     def _local_scores(
         self, cycle: Cycle, plugins: Iterable[Plugin]
@@ -339,7 +339,7 @@ def _never_fails(cycle: Cycle) -> bool:
 def _of_traits(scoring: Scoring, cycle: Cycle, key: Hashable) -> Scoring:
     """The same scoring of what nodes are, asked once for all pods to which the same matters."""
     values = cycle.snapshot.columns.trait(key, scoring.score)
-    return scoring._replace(column=lambda places: values[places])
+    return scoring._replace(column=lambda positions: values[positions])
 
 
 def _once(answer: Any, view: Callable[[NodeInfo], Hashable]) -> Any:
@@ -390,38 +390,38 @@ class _LocalScores:
             for name, (scoring, weight) in scorings.items()
         }
 
-    def raw(self, places: Places, nodes: Sequence[NodeInfo]) -> Scores:
-        """The scores by the first plugin at some places, each by itself and without weight."""
-        self._ask_for(places, nodes)
+    def raw(self, positions: Places, nodes: Sequence[NodeInfo]) -> Scores:
+        """The scores by the first plugin at some positions, each by itself and without weight."""
+        self._ask_for(positions, nodes)
         first_values = next(iter(self._values.values()))
-        return first_values[places]
+        return first_values[positions]
 
-    def forget(self, places: int | Places) -> None:
-        """Forget the scores of these places."""
-        self._known[places] = False
+    def forget(self, positions: int | Places) -> None:
+        """Forget the scores at these positions."""
+        self._known[positions] = False
 
     def at(
-        self, places: Places, nodes: Sequence[NodeInfo]
+        self, positions: Places, nodes: Sequence[NodeInfo]
     ) -> dict[str, Scores]:
-        """The scores by plugin at some places, all feasible ones."""
-        self._ask_for(places, nodes)
+        """The scores by plugin at some positions, all feasible ones."""
+        self._ask_for(positions, nodes)
         scores: dict[str, Scores] = {}
         for name, (scoring, weight) in self._scorings.items():
             if name in self._varying:
-                values = self._values[name][places]
+                values = self._values[name][positions]
                 scores[name] = weight * scoring.normalise(values)
             else:
-                scores[name] = self._unvaried[name][: len(places)]
+                scores[name] = self._unvaried[name][: len(positions)]
         return scores
 
     def independent_totals(
-        self, places: Places, nodes: Sequence[NodeInfo]
+        self, positions: Places, nodes: Sequence[NodeInfo]
     ) -> Scores | None:
         """See `Memory.independent_totals`."""
-        self._ask_for(places, nodes)
+        self._ask_for(positions, nodes)
         if self._relative & self._varying:
             return None
-        totals: Scores = self._totals[places]
+        totals: Scores = self._totals[positions]
         return totals
 
     def independent_total(self, node: NodeInfo) -> int:
@@ -432,15 +432,15 @@ class _LocalScores:
             if scoring.normalise is unchanged
         )
 
-    def _ask_for(self, places: Places, nodes: Sequence[NodeInfo]) -> None:
-        """Know the scores at these places."""
-        unknown = places[~self._known[places]]
+    def _ask_for(self, positions: Places, nodes: Sequence[NodeInfo]) -> None:
+        """Know the scores at these positions."""
+        unknown = positions[~self._known[positions]]
         if not len(unknown):
             return
         if len(unknown) < _MANY:
             # Most of them look as others did that were asked about.
-            for place in unknown.tolist():
-                self._ask_about(nodes[place])
+            for position in unknown.tolist():
+                self._ask_about(nodes[position])
             return
         self._totals[unknown] = 0
         for name, (scoring, weight) in self._scorings.items():
@@ -467,27 +467,27 @@ class _LocalScores:
 
 
 def _scores_at(
-    scoring: Scoring, places: Places, nodes: Sequence[NodeInfo]
+    scoring: Scoring, positions: Places, nodes: Sequence[NodeInfo]
 ) -> Scores:
-    """The scores at some places, each by itself."""
+    """The scores at some positions, each by itself."""
     scores = None
-    if len(places) >= _FEW:
-        scores = scoring.column(places)
+    if len(positions) >= _FEW:
+        scores = scoring.column(positions)
     if scores is None:
-        asked = [nodes[place] for place in places.tolist()]
+        asked = [nodes[position] for position in positions.tolist()]
         scores = np.array(list(map(scoring.score, asked)), np.int64)
     return scores
 
 
 def _independent_totals_of(
     scorings: Iterable[tuple[Scoring, int]],
-    places: Places,
+    positions: Places,
     nodes: Sequence[NodeInfo],
 ) -> Scores | None:
     """See `Memory.independent_totals`: for a pod that is alone in its kind, so that nothing is kept."""
-    totals = np.zeros(len(places), np.int64)
+    totals = np.zeros(len(positions), np.int64)
     for scoring, weight in scorings:
-        scores = _scores_at(scoring, places, nodes)
+        scores = _scores_at(scoring, positions, nodes)
         if scoring.normalise is unchanged:
             totals += weight * scores
         elif np.count_nonzero(scores):
@@ -583,8 +583,8 @@ class Attempt:
 
 @lru_cache(maxsize=64)
 def _turns_in_heap(size: int) -> NDArray[np.intp]:
-    """Return when each place of a heap is met, from parents to children and from left to right."""
-    paths = sorted(range(size), key=lambda place: f"{place + 1:b}"[1:])
+    """Return when each position of a heap is met, from parents to children and from left to right."""
+    paths = sorted(range(size), key=lambda position: f"{position + 1:b}"[1:])
     turns = np.empty(size, np.intp)
     turns[paths] = np.arange(size)
     return turns
@@ -621,7 +621,7 @@ def beside_nominated(cycle: Cycle, checks: Checks) -> Checks:
 def turned_away(
     cycle: Cycle, checks: Checks, window: Places
 ) -> Mapping[int, Rejection] | None:
-    """What is against places of a window for nothing but nominations; None if that is not only about the node.
+    """What is against positions of a window for nothing but nominations; None if that is not only about the node.
 
     The other filters look at each node by itself, and none ends with an error. So nodes may be asked in any order, and
     a node that is turned away is one that any filter rejects.
@@ -638,25 +638,28 @@ def turned_away(
     beside = cycle.memory.claims_beside
     of_nodes, served = _verdicts_apart(cycle, checks)
     rejections: dict[int, Rejection] = {}
-    for place in nominated:
-        node = cycle.snapshot.nodes[place]
+    for position in nominated:
+        node = cycle.snapshot.nodes[position]
         # Pods with such claims have asked about the devices of the node before.
-        if not in_window[place] or served.ask(claims_check, node) is not None:
+        if (
+            not in_window[position]
+            or served.ask(claims_check, node) is not None
+        ):
             continue
         if of_nodes.ask(node_check, node) is not None:
             continue
-        nominations = nominated_beside(cycle.nominations, cycle.pod, place)
+        nominations = nominated_beside(cycle.nominations, cycle.pod, position)
         rejection = _asked_among(nominations, node_check, node)
         if rejection is None:
             # What is kept for the same pods on a node that is as it was.
-            state = int(cycle.snapshot.states[place])
+            state = int(cycle.snapshot.states[position])
             whose = tuple(nomination.pod.key for nomination in nominations)
-            if beside.get(place, ())[:2] != (state, whose):
+            if beside.get(position, ())[:2] != (state, whose):
                 with cycle.devices.beside(nominations):
-                    beside[place] = state, whose, claims_check(node)
-            _, _, rejection = beside[place]
+                    beside[position] = state, whose, claims_check(node)
+            _, _, rejection = beside[position]
         if rejection is not None:
-            rejections[place] = rejection
+            rejections[position] = rejection
     return rejections
 
 
@@ -674,11 +677,11 @@ def _asked_among(
 
 
 def _nominated_places(cycle: Cycle) -> list[int]:
-    """The places of nodes with nominations that go before the pod."""
+    """The positions of nodes with nominations that go before the pod."""
     return [
-        place
-        for place in cycle.nominations
-        if nominated_beside(cycle.nominations, cycle.pod, place)
+        position
+        for position in cycle.nominations
+        if nominated_beside(cycle.nominations, cycle.pod, position)
     ]
 
 
@@ -708,12 +711,12 @@ def _asked_beside(
 def nominated_beside(
     nominations: Mapping[int, Sequence[Nomination]],
     pod: PodInfo,
-    place: int,
+    position: int,
 ) -> list[Nomination]:
     """Return the nominations for a node that go before another pod: those of pods that are not less important."""
     return [
         nomination
-        for nomination in nominations.get(place, ())
+        for nomination in nominations.get(position, ())
         if nomination.pod.key != pod.key
         and nomination.pod.kind.priority >= pod.kind.priority
     ]
@@ -766,13 +769,13 @@ def filtered(
     verdicts = _verdicts(cycle, checks, without(window, away), enough)
     if away:
         verdicts = verdicts.copy()
-        for place, rejection in away.items():
-            verdicts.enter(place, rejection)
+        for position, rejection in away.items():
+            verdicts.enter(position, rejection)
     return (*verdicts.found(window, enough), verdicts)
 
 
 def without(window: Places, away: Mapping[int, Rejection]) -> Places:
-    """The places of a window that are not turned away."""
+    """The positions of a window that are not turned away."""
     if not away:
         return window
     others: Places = window[~np.isin(window, list(away))]
@@ -782,7 +785,7 @@ def without(window: Places, away: Mapping[int, Rejection]) -> Places:
 def _verdicts(
     cycle: Cycle, checks: Checks, window: Places, enough: int
 ) -> Verdicts:
-    """Know what is against the places of a window, up to the first feasible one that is not needed.
+    """Know what is against the positions of a window, up to the first feasible one that is not needed.
 
     Checks in a row that look at nothing but the node are asked again only where something has changed.
     """
@@ -852,14 +855,14 @@ def _checked_at_once(
     """The checks that are left once the first of them were asked about all nodes at once, as far as they can be."""
     traits, others = _traits_and_others(checks)
     if traits:
-        places = verdicts.open(window)
-        verdicts.enter_column(places, _traits_column(cycle, traits, places))
+        unknown = verdicts.open(window)
+        verdicts.enter_column(unknown, _traits_column(cycle, traits, unknown))
     for position, (plugin, _) in enumerate(others):
-        places = verdicts.open(window)
-        column = plugin.column and plugin.column(cycle, places)
+        unknown = verdicts.open(window)
+        column = plugin.column and plugin.column(cycle, unknown)
         if column is None:
             return others[position:]
-        verdicts.enter_column(places, column)
+        verdicts.enter_column(unknown, column)
     return ()
 
 
@@ -875,12 +878,12 @@ def _looks_at_traits(entry: tuple[Plugin, Check]) -> bool:
 
 
 def _ruled_out(
-    cycle: Cycle, checks: Checks, places: Places, verdicts: Verdicts
+    cycle: Cycle, checks: Checks, positions: Places, verdicts: Verdicts
 ) -> None:
     """Know what the only check that remains is certain to have against nodes, without asking it."""
     if len(checks) != 1:
         return
-    unknown = verdicts.open(places)
+    unknown = verdicts.open(positions)
     [(plugin, _)] = checks
     if len(unknown) < _FEW or plugin.rules_out is None:
         return
@@ -890,15 +893,15 @@ def _ruled_out(
 
 
 def _traits_column(
-    cycle: Cycle, checks: Checks, places: Places
+    cycle: Cycle, checks: Checks, positions: Places
 ) -> RejectionColumn:
     """Return what the first of some checks has against nodes for what they are."""
-    codes = _codes_of_traits(cycle, checks)[places]
+    codes = _codes_of_traits(cycle, checks)[positions]
     return RejectionColumn(codes, list(cycle.snapshot.rejections))
 
 
 def _codes_of_traits(cycle: Cycle, checks: Checks) -> Places:
-    """By place what the first of some checks says, worked out once for all pods to which the same matters."""
+    """By position what the first of some checks says, worked out once for all pods to which the same matters."""
     key = tuple(
         [(plugin.name, _read_by(plugin, cycle)) for plugin, _ in checks]
     )
@@ -913,7 +916,7 @@ def _codes_of_traits(cycle: Cycle, checks: Checks) -> Places:
 
 
 def _trait_codes(cycle: Cycle, plugin: Plugin, check: Check) -> Places:
-    """By place what a check says that looks at nothing of a node that changes."""
+    """By position what a check says that looks at nothing of a node that changes."""
     rejections = cycle.snapshot.rejections
 
     def code(node: NodeInfo) -> int:
@@ -936,7 +939,7 @@ def _together(checks: Checks) -> Check:
 
 
 def scored(
-    cycle: Cycle, places: Places, feasible: Sequence[NodeInfo]
+    cycle: Cycle, positions: Places, feasible: Sequence[NodeInfo]
 ) -> Mapping[str, Scores]:
     """The weighted scores of feasible nodes, by plugin."""
     plugins = [
@@ -944,7 +947,7 @@ def scored(
         for plugin in PLUGINS
         if plugin.score and plugin.name not in cycle.profile.no_scores
     ]
-    weighted = cycle.memory.scores(cycle, plugins, places)
+    weighted = cycle.memory.scores(cycle, plugins, positions)
     cycle = cycle._replace(feasible=feasible)
     for plugin in plugins:
         if plugin.score is None or not plugin.looks_around:
@@ -980,7 +983,7 @@ _SCORING: Final = tuple(plugin for plugin in PLUGINS if plugin.score)
 def best_known(
     cycle: Cycle, checks: Checks, window: Places, enough: int
 ) -> tuple[Places, int] | None:
-    """The places of the best feasible nodes of a window, if hardly any has to be asked, and how many were looked at.
+    """The positions of the best feasible nodes of a window, if hardly any has to be asked, and how many were looked at.
 
     None if many have to be asked, if no node is feasible, or if scores depend on which other nodes are.
     """
@@ -1005,7 +1008,7 @@ def best_known(
 
 
 def best_of(cycle: Cycle, feasible: Places) -> Places | None:
-    """The best of several feasible places; None if other scores than those of claims depend on all of them."""
+    """The best of several feasible positions; None if other scores than those of claims depend on all of them."""
     totals = _independent_totals(cycle, feasible)
     if totals is None:
         return None
@@ -1055,7 +1058,7 @@ class _FilterParts(NamedTuple):
 def best_feasible(
     cycle: Cycle, checks: Checks, window: Places, enough: int
 ) -> Places | None:
-    """The places of the best feasible nodes of a window, in its order; None if nodes cannot be rated first, or none is.
+    """The positions of the best feasible nodes of a window, in order; None if nodes cannot be rated first, or none is.
 
     Parameters
     ----------
@@ -1098,23 +1101,23 @@ def _best_with_choice(
     with a smaller total can be better than this one.
     """
     most = cycle.devices.most_worth(cycle.pod)
-    places: list[Places] = []
+    positions: list[Places] = []
     totals_there: list[Scores] = []
     ratings: list[Scores] = []
     for total in _falling(totals):
         tied = _served(cycle, parts, candidates[totals == total], served)
         if not len(tied):
             continue
-        places.append(tied)
+        positions.append(tied)
         totals_there.append(np.full(len(tied), total))
         ratings.append(cycle.memory.ratings(cycle, tied))
         if ratings[-1].max() == most:
             break
-    if not places:
+    if not positions:
         return None
     shares = relative(np.concatenate(ratings))
     sums = np.concatenate(totals_there) + _weight_of_choice(cycle) * shares
-    best = np.concatenate(places)[sums == sums.max()]
+    best = np.concatenate(positions)[sums == sums.max()]
     in_order: Places = candidates[np.isin(candidates, best)]
     return in_order
 
@@ -1133,8 +1136,8 @@ def _scoring(cycle: Cycle) -> Sequence[Plugin]:
     ]
 
 
-def _independent_totals(cycle: Cycle, places: Places) -> Scores | None:
-    """The totals of places, but for what all have in common; None if one of them depends on other nodes.
+def _independent_totals(cycle: Cycle, positions: Places) -> Scores | None:
+    """The totals at some positions, but for what all have in common; None if one of them depends on other nodes.
 
     What alternatives of claims count for is left out.
     """
@@ -1146,11 +1149,11 @@ def _independent_totals(cycle: Cycle, places: Places) -> Scores | None:
             and plugin.score(cycle) is not None
         ):
             return None
-    return cycle.memory.independent_totals(cycle, plugins, places)
+    return cycle.memory.independent_totals(cycle, plugins, positions)
 
 
 def all_feasible(cycle: Cycle, checks: Checks, window: Places) -> Places | None:
-    """The places of all feasible nodes of a window; None if claims are not looked at apart from everything else."""
+    """The positions of all feasible nodes of a window; None if claims are not looked at apart from everything else."""
     if not _come_apart(cycle, checks):
         return None
     parts = _FilterParts(checks[:-1], (), checks[-1])
@@ -1176,37 +1179,37 @@ def _ends_with_claims(cycle: Cycle, checks: Checks) -> bool:
 def _candidates(
     cycle: Cycle, parts: _FilterParts, window: Places
 ) -> tuple[Places, Verdicts]:
-    """The places that nothing is known to be against, and what is known about devices.
+    """The positions that nothing is known to be against, and what is known about devices.
 
     Nodes whose devices are known not to do are left out first: mostly these are the most.
     """
     served = _served_to(cycle)
     _ruled_out(cycle, [parts.claims], window, served)
-    places = served.not_rejected(window)
+    candidates = served.not_rejected(window)
     passing: Places | None = None
     if not cycle.memory.is_kept:
-        passing = _passing_at_once(cycle, parts.of_nodes, places)
+        passing = _passing_at_once(cycle, parts.of_nodes, candidates)
     if passing is None:
         of_nodes = _known(cycle, parts.of_nodes)
-        _know_nodes(cycle, parts.of_nodes, places, of_nodes)
-        passing = of_nodes.not_rejected(places)
-    places = passing
+        _know_nodes(cycle, parts.of_nodes, candidates, of_nodes)
+        passing = of_nodes.not_rejected(candidates)
+    candidates = passing
     for plugin in parts.around:
         assert plugin.column is not None
-        column = plugin.column(cycle, places)
+        column = plugin.column(cycle, candidates)
         assert column is not None
-        places = places[column.codes == 0]
-    return places, served
+        candidates = candidates[column.codes == 0]
+    return candidates, served
 
 
 def _passing_at_once(
-    cycle: Cycle, checks: Checks, places: Places
+    cycle: Cycle, checks: Checks, positions: Places
 ) -> Places | None:
-    """Those of places against which none of some checks is; None if not all can be asked about many nodes at once."""
+    """The positions against which none of some checks is; None if not all can be asked about many nodes at once."""
     traits, others = _traits_and_others(checks)
-    passing: Places | None = places
+    passing: Places | None = positions
     if traits:
-        passing = places[_codes_of_traits(cycle, traits)[places] == 0]
+        passing = positions[_codes_of_traits(cycle, traits)[positions] == 0]
     for plugin, _ in others:
         if passing is None or plugin.passing is None:
             return None
@@ -1217,7 +1220,7 @@ def _passing_at_once(
 def _known_apart(
     cycle: Cycle, checks: Checks, window: Places
 ) -> tuple[Verdicts, Verdicts]:
-    """What everything but devices has against the places of a window, and what is known of devices at the others."""
+    """What everything but devices has against the positions of a window, and what is known of devices at the others."""
     of_nodes, served = _verdicts_apart(cycle, checks)
     _know_nodes(cycle, checks[:-1], window, of_nodes)
     _ruled_out(cycle, checks[-1:], of_nodes.not_rejected(window), served)
@@ -1227,7 +1230,7 @@ def _known_apart(
 def _know_nodes(
     cycle: Cycle, checks: Checks, window: Places, verdicts: Verdicts
 ) -> None:
-    """Know what checks that look at each node by itself, and at no devices, have against the places of a window."""
+    """Know what checks that look at each node by itself, and at no devices, have against the positions of a window."""
     unknown = verdicts.open(window)
     if len(unknown) >= _FEW:
         checks = _checked_at_once(cycle, checks, unknown, verdicts)
@@ -1250,19 +1253,19 @@ def _served_to(cycle: Cycle) -> Verdicts:
 
 
 def _served(
-    cycle: Cycle, parts: _FilterParts, places: Places, served: Verdicts
+    cycle: Cycle, parts: _FilterParts, positions: Places, served: Verdicts
 ) -> Places:
-    """Those of places that have devices for the claims, also beside nominated pods."""
+    """Those of some positions that have devices for the claims, also beside nominated pods."""
     nodes = cycle.snapshot.nodes
     _, check = parts.claims
-    served.ask_about(check, served.open(places), nodes)
-    with_devices = served.not_rejected(places)
+    served.ask_about(check, served.open(positions), nodes)
+    with_devices = served.not_rejected(positions)
     if parts.beside is None:
         return with_devices
     remaining = [
-        place
-        for place in with_devices.tolist()
-        if parts.beside(nodes[place]) is None
+        position
+        for position in with_devices.tolist()
+        if parts.beside(nodes[position]) is None
     ]
     return np.array(remaining, np.intp)
 
@@ -1282,7 +1285,7 @@ class Rehearsal:
     cycle
         Of one of the pods.
     feasible
-        The places that are feasible for the first of them.
+        The positions that are feasible for the first of them.
     totals
         Their totals, but for what all of them have in common.
     """
@@ -1323,9 +1326,10 @@ class Rehearsal:
         devices, nodes = self._cycle.devices, self._cycle.snapshot.nodes
         # What is on the other nodes, or comes to them, changes nothing: none of the pods goes there.
         return all(
-            place not in self._is_nominated and devices.are_alone(nodes[place])
-            for place in within.tolist()
-            if place in self._totals
+            position not in self._is_nominated
+            and devices.are_alone(nodes[position])
+            for position in within.tolist()
+            if position in self._totals
         )
 
     def nodes(
@@ -1336,9 +1340,9 @@ class Rehearsal:
     ) -> dict[ClaimKey, NodeInfo]:
         """The nodes that the pods choose, in order, up to the first that has none: then no other has."""
         totals = {
-            place: self._totals[place]
-            for place in window.tolist()
-            if place in self._totals
+            position: self._totals[position]
+            for position in window.tolist()
+            if position in self._totals
         }
         earlier = dict.fromkeys(totals, 0)
         chosen: dict[ClaimKey, NodeInfo] = {}
@@ -1362,56 +1366,62 @@ class Rehearsal:
     def _best(
         self, totals: dict[int, int], earlier: Mapping[int, int]
     ) -> list[int]:
-        """The best places with devices for one more pod; those without are left out from now on."""
+        """The best positions with devices for one more pod; those without are left out from now on."""
         rated = totals
         if self._weight_of_claims:
             # Which alternatives are had on one node counts on the others.
-            for place in self._full(list(totals), earlier):
-                del totals[place]
+            for position in self._full(list(totals), earlier):
+                del totals[position]
             rated = self._with_claims(totals, earlier)
         while rated:
             best = max(rated.values())
-            tied = [place for place, total in rated.items() if total == best]
+            tied = [
+                position for position, total in rated.items() if total == best
+            ]
             full = self._full(tied, earlier)
             if not full:
                 return tied
-            for place in full:
-                del totals[place]
+            for position in full:
+                del totals[position]
         return []
 
     def _full(
-        self, places: Iterable[int], earlier: Mapping[int, int]
+        self, positions: Iterable[int], earlier: Mapping[int, int]
     ) -> list[int]:
-        """Those of places that have no devices for one more pod."""
-        return [place for place in places if self._get(place, earlier) is None]
+        """Those of some positions that have no devices for one more pod."""
+        return [
+            position
+            for position in positions
+            if self._get(position, earlier) is None
+        ]
 
-    def _get(self, place: int, earlier: Mapping[int, int]) -> Taken | None:
-        """Return what the claims of one more pod get at a place."""
-        node = self._cycle.snapshot.nodes[place]
+    def _get(self, position: int, earlier: Mapping[int, int]) -> Taken | None:
+        """Return what the claims of one more pod get at a position."""
+        node = self._cycle.snapshot.nodes[position]
         return self._cycle.devices.get_again(
-            self._wanted_on(node), node, earlier[place]
+            self._wanted_on(node), node, earlier[position]
         )
 
     def _with_claims(
         self, totals: Mapping[int, int], earlier: Mapping[int, int]
     ) -> dict[int, int]:
         """The totals with what the alternatives count for that the pod would get."""
-        ratings = [self._rating(place, earlier) for place in totals]
+        ratings = [self._rating(position, earlier) for position in totals]
         scores = self._weight_of_claims * relative(np.array(ratings, np.int64))
         return {
-            place: total + score
-            for (place, total), score in zip(
+            position: total + score
+            for (position, total), score in zip(
                 totals.items(), scores.tolist(), strict=True
             )
         }
 
-    def _rating(self, place: int, earlier: Mapping[int, int]) -> int:
-        """Return how good the alternatives are that one more pod gets at a place; it gets some."""
-        grants = self._get(place, earlier)
+    def _rating(self, position: int, earlier: Mapping[int, int]) -> int:
+        """Return how good the alternatives are that one more pod gets at a position; it gets some."""
+        grants = self._get(position, earlier)
         assert grants is not None
-        open_claims = self._wanted_on(self._cycle.snapshot.nodes[place])
-        found = open_claims.granting(grants)
-        return self._cycle.devices.worth(self._cycle.pod, found)
+        open_claims = self._wanted_on(self._cycle.snapshot.nodes[position])
+        grants_by_claim = open_claims.granting(grants)
+        return self._cycle.devices.worth(self._cycle.pod, grants_by_claim)
 
     def _total(self, node: NodeInfo, earlier: int) -> int | None:
         """The total of a node with so many of the pods on it; None if one more is refused there."""

@@ -196,8 +196,8 @@ class Devices(QuickRun):
         # A claim that no pod uses may have the name of a pod.
         demands = numbered(compiled.problem.demands)
         self._demands = {
-            demand.key: number
-            for number, demand in demands
+            demand.key: demand_index
+            for demand_index, demand in demands
             if not compiled.is_claim(demand)
         }
         self._untold: dict[ClaimKey, tuple[Grant, ...]] = {}
@@ -227,7 +227,7 @@ class Devices(QuickRun):
             for key in keys
         )
         self._shared = frozenset(
-            key for key, number in uses.items() if number > 1
+            key for key, count in uses.items() if count > 1
         )
         problem = self._problem
         self._nodes_of = cache(
@@ -376,10 +376,10 @@ class Devices(QuickRun):
 
     def _to_allocate(self, pod: PodInfo) -> list[Claim]:
         """The claims of a pod that are in the cluster, and that nobody has allocated yet."""
-        number = self._demands.get(pod.key)
-        if number is None:
+        demand = self._demands.get(pod.key)
+        if demand is None:
             return []
-        claims = self._open_claims(self._problem.demands[number])
+        claims = self._open_claims(self._problem.demands[demand])
         return [
             claim
             for claim in claims
@@ -457,10 +457,12 @@ class Devices(QuickRun):
         repeated = self._answers[node.number].repeated
         if claim_class not in repeated:
             repeated[claim_class] = [self.find(open_claims, node)]
-        found = repeated[claim_class]
-        while len(found) <= earlier and found[-1] is not None:
-            found.append(self._find_beside(claims, claim_class, node, found))
-        return found[earlier] if len(found) > earlier else None
+        outcomes = repeated[claim_class]
+        while len(outcomes) <= earlier and outcomes[-1] is not None:
+            outcomes.append(
+                self._find_beside(claims, claim_class, node, outcomes)
+            )
+        return outcomes[earlier] if len(outcomes) > earlier else None
 
     def worth(self, pod: PodInfo, grants: Found) -> int:
         """Return how good the alternatives are by which claims of a pod are served: the first of a list is best."""
@@ -491,12 +493,12 @@ class Devices(QuickRun):
             self._ledger.settle()
         offer = self._offer_of(claims, claim_class, node.number)
         with offer.from_the_start():
-            found = self._search_for(claims, claim_class, node.number)
+            answer = self._search_for(claims, claim_class, node.number)
             self._ledger.revert()
         for grants in grants_of_others:
             assert grants is not None
             self._release_all(claims, grants)
-        return found
+        return answer
 
     def _release_all(self, claims: Sequence[Claim], grants_of: Taken) -> None:
         for claim, grants in zip(claims, grants_of, strict=True):
@@ -599,8 +601,12 @@ class Devices(QuickRun):
         return self._kind_of_pod[pod.key]
 
     def _work_out_kind(self, pod: PodInfo) -> Hashable:
-        number = self._demands.get(pod.key)
-        demand = None if number is None else self._problem.demands[number]
+        demand_index = self._demands.get(pod.key)
+        demand = (
+            None
+            if demand_index is None
+            else self._problem.demands[demand_index]
+        )
         claims = demand.claims if demand else ()
         # Otherwise some claim was allocated before the run.
         if len(self._cluster.claims_of_pods[pod.key]) != len(claims):
@@ -631,15 +637,15 @@ class Devices(QuickRun):
         self, pod: PodInfo, claims: Sequence[Claim]
     ) -> ClaimClass | None:
         """The class of some of the pod's claims; that of all of them is worked out once."""
-        number = self._demands.get(pod.key)
+        demand = self._demands.get(pod.key)
         # With constraints over several claims, what others have got belongs to a claim.
-        if number is None or self._problem.has_scopes:
+        if demand is None or self._problem.has_scopes:
             return self._claim_classes.of(claims)
-        if len(claims) < len(self._problem.demands[number].claims):
+        if len(claims) < len(self._problem.demands[demand].claims):
             return self._claim_classes.of(claims)
-        if number not in self._class_of_demand:
-            self._class_of_demand[number] = self._claim_classes.of(claims)
-        return self._class_of_demand[number]
+        if demand not in self._class_of_demand:
+            self._class_of_demand[demand] = self._claim_classes.of(claims)
+        return self._class_of_demand[demand]
 
     def bind(
         self,
@@ -667,8 +673,8 @@ class Devices(QuickRun):
         ]
         for key, user in new:
             self._users[key].add(user)
-        number = self._demands.get(pod.key)
-        if number is None:
+        demand = self._demands.get(pod.key)
+        if demand is None:
             self._bound[pod.key] = _Bound(new)
             return self.footprints.entered(pod, self.granted({})), set()
         open_claims = self.wanted(pod)(node)
@@ -684,9 +690,9 @@ class Devices(QuickRun):
         granted = self.granted(open_claims.granting(grants))
         pod = self.footprints.entered(pod, granted)
         self._take(open_claims.claims, grants)
-        self._settle(number, node.number, open_claims.claims, grants)
+        self._settle(demand, node.number, open_claims.claims, grants)
         placement = self.placements.pop()
-        keys = [claim.key for claim in self._problem.demands[number].claims]
+        keys = [claim.key for claim in self._problem.demands[demand].claims]
         untold = {key: self._untold.get(key, ()) for key in keys}
         told = tuple(self._told(placement))
         self.placements += told
@@ -830,14 +836,14 @@ class Devices(QuickRun):
                 claim.requests[0].alternatives
             ):
                 listed = candidates.lists[0, 0, choice]
-                for number in listed.devices:
-                    device = problem.devices[number]
+                for device_index in listed.devices:
+                    device = problem.devices[device_index]
                     if ledger.in_use(device, alternative, 0):
                         continue
-                    if number in listed.failing:
-                        raise failure(problem, alternative, number)
+                    if device_index in listed.failing:
+                        raise failure(problem, alternative, device_index)
                     charge = problem.eligibility.charge(
-                        alternative.index, number
+                        alternative.index, device_index
                     )
                     if charge is None or not ledger.has_capacity(
                         device, charge
@@ -845,8 +851,10 @@ class Devices(QuickRun):
                         continue
                     if not ledger.covers(device, alternative, charge):
                         continue
-                    if problem.eligibility.admits(alternative.index, number):
-                        return (Grant(0, choice, number),)
+                    if problem.eligibility.admits(
+                        alternative.index, device_index
+                    ):
+                        return (Grant(0, choice, device_index),)
                     if leaks and not ledger.is_open(device):
                         # What taints refuse keeps its counters until the search ends.
                         ledger.reserve(device)
@@ -902,14 +910,14 @@ class Devices(QuickRun):
     ) -> bool:
         """Whether the search may come across devices with counters that taints or constraints refuse."""
         problem = self._problem
-        for place, alternative in places(claims):
-            listed = selected.lists.get(place)
+        for position, alternative in places(claims):
+            listed = selected.lists.get(position)
             reached: Iterable[DeviceIndex] = problem.nodes[
                 selected.node
             ].devices()
             if listed is not None:
                 reached = listed.devices
-            constrained = claims[place[0]].constraints
+            constrained = claims[position[0]].constraints
             for device in reached:
                 if not problem.devices[device].consumes:
                     continue
@@ -1038,11 +1046,13 @@ class Devices(QuickRun):
             return self.footprints.entered(pod, self.granted({})), ()
         grants = self.find(open_claims, node)
         assert grants is not None
-        found = open_claims.granting(grants)
+        grants_by_claim = open_claims.granting(grants)
         holdings: list[Holding] = []
         for claim, claim_grants in zip(open_claims.claims, grants, strict=True):
             holdings += self._holdings_for(claim, claim_grants)
-        return self.footprints.entered(pod, self.granted(found)), holdings
+        return self.footprints.entered(
+            pod, self.granted(grants_by_claim)
+        ), holdings
 
     @contextmanager
     def beside(self, nominations: Sequence[Nomination]) -> Iterator[None]:
@@ -1142,10 +1152,10 @@ class Devices(QuickRun):
 
     def alternatives(self, pod: PodInfo, grants: Found) -> Iterator[int]:
         """The rank of each alternative that serves a request of the pod with what its claims get, each once."""
-        number = self._demands.get(pod.key)
+        demand = self._demands.get(pod.key)
         pending: dict[ClaimKey, Claim] = {}
-        if number is not None:
-            claims = self._problem.demands[number].claims
+        if demand is not None:
+            claims = self._problem.demands[demand].claims
             pending = {claim.key: claim for claim in claims}
         for claim in self.claims_of(pod):
             if claim.status.allocation is not None:

@@ -168,7 +168,7 @@ def placements_of(
     homes
         The nodes of pods that have one.
     within
-        The places of the nodes that there are, for a group in a tree; all, if not given.
+        The positions of the nodes that there are, for a group in a tree; all, if not given.
 
     Raises
     ------
@@ -189,7 +189,7 @@ def placements_of(
         )
     nodes: Iterable[NodeInfo] = snapshot.nodes
     if within is not None:
-        nodes = (snapshot.nodes[place] for place in within.tolist())
+        nodes = (snapshot.nodes[position] for position in within.tolist())
     domains: dict[str, list[int]] = defaultdict(list)
     for node in nodes:
         domain = node.labels.get(group.topology)
@@ -201,7 +201,8 @@ def placements_of(
     if not domains:
         raise PlacementError("no feasible placements found")
     return {
-        domain: np.array(places, np.intp) for domain, places in domains.items()
+        domain: np.array(positions, np.intp)
+        for domain, positions in domains.items()
     }
 
 
@@ -328,7 +329,7 @@ class _TreeBuilder:
         )
         self._leaves_below = grouped((leaf.parent, leaf) for leaf in leaves)
         self._numbers = {
-            pod.key: number for number, pod in enumerate(cluster.pods)
+            pod.key: index for index, pod in enumerate(cluster.pods)
         }
 
     def tree(self, key: ClaimKey) -> GroupTree:
@@ -434,7 +435,7 @@ class GroupCycle:
         homes
             The nodes of pods that have one.
         within
-            The places of the nodes that there are, for a group in a tree; all, if not given.
+            The positions of the nodes that there are, for a group in a tree; all, if not given.
         """
         snapshot = self.scheduler.snapshot
         try:
@@ -451,25 +452,25 @@ class GroupCycle:
             hopeful = self.scheduler.hopeful(waiting)
             if self.only_best and hopeful is not None:
                 rehearsal = self.scheduler.rehearsal(waiting)
-        for places in placements:
+        for placement in placements:
             # The first trial tells why, if none helps.
             if (
                 trials
                 and hopeful is not None
-                and places is not None
-                and not hopeful[places].any()
+                and placement is not None
+                and not hopeful[placement].any()
             ):
-                self.scheduler.pass_over(places)
+                self.scheduler.pass_over(placement)
                 continue
             if (
                 trials
                 and rehearsal is not None
-                and places is not None
-                and rehearsal.covers(places)
+                and placement is not None
+                and rehearsal.covers(placement)
             ):
-                trials.append(self._rehearsed(rehearsal, waiting, places))
+                trials.append(self._rehearsed(rehearsal, waiting, placement))
                 continue
-            trials.append(self.tried(waiting, places))
+            trials.append(self.tried(waiting, placement))
             if trials[-1].error:
                 return [(_failed(key, trials[-1]), None) for key in waiting]
         best_ones = best_trials(self.scheduler, group, trials, running)
@@ -591,7 +592,7 @@ def placement_scores(
         for trial in trials:
             nodes: Sequence[NodeInfo] = scheduler.snapshot.nodes
             if trial.within is not None:
-                nodes = [nodes[place] for place in trial.within.tolist()]
+                nodes = [nodes[position] for position in trial.within.tolist()]
             pods = [scheduler.pods[key] for key in trial.nodes]
             fullness.append(use_of(profile, nodes, pods))
         weight = NODE_RESOURCES_FIT.weight_in(profile)

@@ -442,9 +442,9 @@ class _SpreadConstraint:
     @cached_property
     def tally(self) -> Tally:
         """Pods by domain."""
-        places = self.eligible.places
+        positions = self.eligible.places
         return self.snapshot.tally(
-            (self.sort, places), self.key, self.selects, places
+            (self.sort, positions), self.key, self.selects, positions
         )
 
     @cached_property
@@ -473,16 +473,16 @@ def _filter_by_spread(cycle: Cycle) -> Check | None:
     return check
 
 
-def _uneven_column(cycle: Cycle, places: Places) -> RejectionColumn | None:
+def _uneven_column(cycle: Cycle, positions: Places) -> RejectionColumn | None:
     """Return what `_filter_by_spread` says about nodes."""
-    codes = np.zeros(len(places), np.int64)
+    codes = np.zeros(len(positions), np.int64)
     for constraint in _constraints(cycle, "DoNotSchedule"):
-        domains, numbers = cycle.snapshot.columns.domains(constraint.key)
+        domains, index_of = cycle.snapshot.columns.domains(constraint.key)
         # The last stands for nodes without a domain.
-        pods = np.zeros(len(numbers) + 1, np.int64)
+        pods = np.zeros(len(index_of) + 1, np.int64)
         for domain, count in constraint.tally.counts.items():
-            pods[numbers[domain]] = count
-        domain_at = domains[places]
+            pods[index_of[domain]] = count
+        domain_at = domains[positions]
         too_many = pods[domain_at] > _most_in_domain(constraint)
         against = np.where(domain_at < 0, _LACKS_DOMAIN, too_many * _IS_UNEVEN)
         codes = np.where(codes, codes, against)

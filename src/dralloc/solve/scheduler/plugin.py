@@ -200,7 +200,7 @@ def unchanged(scores: Scores) -> Scores:
 class Scoring(NamedTuple):
     """The ratings of a plugin for one pod: of each node by itself, and then of all feasible ones beside each other.
 
-    ``column``: the scores of the nodes at some places at once, if the plugin knows how to; None where it cannot.
+    ``column``: the scores of the nodes at some positions at once, if the plugin knows how to; None where it cannot.
     """
 
     score: Callable[[NodeInfo], int]
@@ -224,7 +224,7 @@ class Cycle(NamedTuple):
     feasible
         The nodes that are to be scored, for plugins that look around.
     nominations
-        Pods that are to come to nodes once others have left, by the place of the node.
+        Pods that are to come to nodes once others have left, by the position of the node.
     """
 
     pod: PodInfo
@@ -258,9 +258,9 @@ class Plugin:
     reads
         All of the pod that makes a difference, if nothing of a node does that ever changes.
     column
-        What the filter says about the nodes at some places at once; None where it cannot.
+        What the filter says about the nodes at some positions at once; None where it cannot.
     passing
-        As ``column``, but only the places of the nodes against which nothing is, which takes less time.
+        As ``column``, but only the positions of the nodes against which nothing is, which takes less time.
     rules_out
         As ``column``, but only what is known beforehand: the filter has to be asked about the nodes that pass.
     """
@@ -304,12 +304,12 @@ def rounded(value: float) -> int:
 
 
 # ----------------------------------------------------------------------------
-# Verdicts: what is against nodes, by their places in the scheduler's order, and how the
-# scheduler says why a pod has no node. Source of the words: ``FitError`` in
+# Verdicts: what is against nodes, by their positions in the scheduler's order, and how
+# the scheduler says why a pod has no node. Source of the words: ``FitError`` in
 # ``framework/types.go`` of ``kubernetes/pkg/scheduler``.
 
 Places = NDArray[np.intp]
-"""Nodes by their places in the scheduler's order."""
+"""Nodes by their positions in the scheduler's order."""
 
 _UNKNOWN: Final = 0
 _PASSES: Final = 1
@@ -335,72 +335,72 @@ class Verdicts:
     def ask_for(
         self, ask: Check, window: Places, nodes: Sequence[NodeInfo], enough: int
     ) -> None:
-        """Know the places of a window up to the first feasible one that is not needed."""
+        """Know the positions of a window up to the first feasible one that is not needed."""
         while True:
             unknown = self.unknown(window, enough)
-            for place in unknown[: enough + 1].tolist():
-                self.enter(place, ask(nodes[place]))
+            for position in unknown[: enough + 1].tolist():
+                self.enter(position, ask(nodes[position]))
             # Those that pass only make the search shorter.
             if len(unknown) <= enough + 1:
                 return
 
     def ask_about(
-        self, ask: Check, places: Places, nodes: Sequence[NodeInfo]
+        self, ask: Check, positions: Places, nodes: Sequence[NodeInfo]
     ) -> None:
-        """Know some places that were not known."""
-        for place in places.tolist():
-            self.enter(place, ask(nodes[place]))
+        """Know some positions that were not known."""
+        for position in positions.tolist():
+            self.enter(position, ask(nodes[position]))
 
     def unknown(self, window: Places, enough: int) -> Places:
-        """The places of a window that are not known, up to the first feasible one that is not needed."""
+        """The positions of a window that are not known, up to the first feasible one that is not needed."""
         codes = self.codes[window]
         end = _end((codes == _PASSES).nonzero()[0], len(window), enough)
-        places: Places = window[(codes[:end] == _UNKNOWN).nonzero()[0]]
-        return places
+        unknown: Places = window[(codes[:end] == _UNKNOWN).nonzero()[0]]
+        return unknown
 
     def found(self, window: Places, enough: int) -> tuple[Places, Places]:
-        """The first feasible places of a window, and all others up to the first feasible one that is not needed."""
+        """The first feasible positions of a window, and all others up to the first feasible one that is not needed."""
         codes = self.codes[window]
         (feasible,) = (codes == _PASSES).nonzero()
         end = _end(feasible, len(window), enough)
         (rejected,) = (codes[:end] > _PASSES).nonzero()
         return window[feasible[:enough]], window[rejected]
 
-    def enter_column(self, places: Places, column: RejectionColumn) -> None:
-        """Know what is against some places; those against which nothing is stay as they are."""
+    def enter_column(self, positions: Places, column: RejectionColumn) -> None:
+        """Know what is against some positions; those against which nothing is stay as they are."""
         (against,) = column.codes.nonzero()
         if not len(against):
             return
         codes = np.array(
             [_UNKNOWN, *map(self._code_of, column.rejections)], np.int64
         )
-        self.codes[places[against]] = codes[column.codes[against]]
+        self.codes[positions[against]] = codes[column.codes[against]]
 
-    def enter_passing(self, places: Places) -> None:
-        """Know that nothing is against some places."""
-        self.codes[places] = _PASSES
+    def enter_passing(self, positions: Places) -> None:
+        """Know that nothing is against some positions."""
+        self.codes[positions] = _PASSES
 
-    def enter_known(self, places: Places, verdicts: Verdicts) -> None:
-        """Know what other verdicts say about some places."""
+    def enter_known(self, positions: Places, verdicts: Verdicts) -> None:
+        """Know what other verdicts say about some positions."""
         codes = np.array(
             [_UNKNOWN, _PASSES, *map(self._code_of, verdicts.rejections)],
             np.int64,
         )
-        self.codes[places] = codes[verdicts.codes[places]]
+        self.codes[positions] = codes[verdicts.codes[positions]]
 
     def open(self, window: Places) -> Places:
-        """The places of a window that are not known."""
+        """The positions of a window that are not known."""
         unknown: Places = window[self.codes[window] == _UNKNOWN]
         return unknown
 
     def not_rejected(self, window: Places) -> Places:
-        """The places of a window against which nothing is known to be."""
+        """The positions of a window against which nothing is known to be."""
         passing: Places = window[self.codes[window] <= _PASSES]
         return passing
 
-    def forget(self, places: int | Places) -> None:
-        """Forget what is against these places."""
-        self.codes[places] = _UNKNOWN
+    def forget(self, positions: int | Places) -> None:
+        """Forget what is against these positions."""
+        self.codes[positions] = _UNKNOWN
 
     def ask(self, ask: Check, node: NodeInfo) -> Rejection | None:
         """Return what is against one node."""
@@ -411,9 +411,9 @@ class Verdicts:
             return None
         return self.rejections[code - _PASSES - 1]
 
-    def enter(self, place: int, rejection: Rejection | None) -> None:
+    def enter(self, position: int, rejection: Rejection | None) -> None:
         """Know what is against one node."""
-        self.codes[place] = self._code_of(rejection)
+        self.codes[position] = self._code_of(rejection)
 
     def _code_of(self, rejection: Rejection | None) -> int:
         if rejection is not None and rejection not in self._known:
@@ -423,7 +423,7 @@ class Verdicts:
 
 
 def _end(feasible: Places, size: int, enough: int) -> int:
-    """Where a search ends: with the first feasible place that is one too many."""
+    """Where a search ends: with the first feasible position that is one too many."""
     return int(feasible[enough]) if len(feasible) > enough else size
 
 
@@ -437,19 +437,19 @@ class Rejected(Mapping[NodeInfo, Rejection]):
     def __init__(
         self,
         nodes: Sequence[NodeInfo] = (),
-        places: Places = _NOWHERE,
+        positions: Places = _NOWHERE,
         verdicts: Verdicts = _NONE,
     ) -> None:
-        self._nodes, self._places = nodes, places
-        self._codes = verdicts.codes[places]
+        self._nodes, self._places = nodes, positions
+        self._codes = verdicts.codes[positions]
         self._rejections = verdicts.rejections
 
     @cached_property
     def _found(self) -> dict[NodeInfo, Rejection]:
         pairs = zip(self._places.tolist(), self._codes.tolist(), strict=True)
         return {
-            self._nodes[place]: self._rejections[code - _PASSES - 1]
-            for place, code in pairs
+            self._nodes[position]: self._rejections[code - _PASSES - 1]
+            for position, code in pairs
         }
 
     def __getitem__(self, node: NodeInfo) -> Rejection:
@@ -464,28 +464,27 @@ class Rejected(Mapping[NodeInfo, Rejection]):
     @cached_property
     def tally(self) -> Mapping[Rejection, int]:
         """The number of nodes that each rejection is against."""
-        numbers = np.bincount(self._codes)[_PASSES + 1 :].tolist()
+        counts = np.bincount(self._codes)[_PASSES + 1 :].tolist()
         return {
-            rejection: number
-            for rejection, number in zip(
-                self._rejections, numbers, strict=False
-            )
-            if number
+            rejection: count
+            for rejection, count in zip(self._rejections, counts, strict=False)
+            if count
         }
 
     def resolvable(self) -> Sequence[NodeInfo]:
         """The nodes for which fewer pods there could make a difference."""
         return [
-            self._nodes[place] for place in self.resolvable_places().tolist()
+            self._nodes[position]
+            for position in self.resolvable_places().tolist()
         ]
 
     def resolvable_places(self) -> Places:
-        """Their places."""
+        """Their positions."""
         of_rejections = [rejection.resolvable for rejection in self._rejections]
         # By code: what is unknown or passes is no rejection.
         resolvable = np.array([False, False, *of_rejections], np.bool_)
-        places: Places = self._places[resolvable[self._codes]]
-        return places
+        positions: Places = self._places[resolvable[self._codes]]
+        return positions
 
 
 def fit_error(
@@ -508,14 +507,14 @@ def fit_error(
         What preemption has to say.
     """
     reasons: Counter[str] = Counter()
-    for rejection, number in rejections.items():
+    for rejection, count in rejections.items():
         for reason in rejection.reasons:
-            reasons[reason] += number
+            reasons[reason] += count
     unseen = nodes - sum(rejections.values())
     if absent and unseen:
         reasons[absent] += unseen
     # Upstream sorts the texts, so "10 ..." stands before "2 ...".
-    texts = sorted(f"{number} {reason}" for reason, number in reasons.items())
+    texts = sorted(f"{count} {reason}" for reason, count in reasons.items())
     return _sentence(nodes, texts, after)
 
 

@@ -262,8 +262,8 @@ def profiles_of(document: Any, source: str) -> tuple[Profile, ...]:
     percentage = configuration.percentage_of_nodes_to_score or 0
     looks_at_once = configuration.parallelism != 1
     profiles: list[Profile] = []
-    for number, declared in enumerate(configuration.profiles):
-        profile = _profile(declared, percentage, f"profiles[{number}]", source)
+    for index, declared in enumerate(configuration.profiles):
+        profile = _profile(declared, percentage, f"profiles[{index}]", source)
         profiles.append(replace(profile, looks_at_once=looks_at_once))
     return tuple(profiles)
 

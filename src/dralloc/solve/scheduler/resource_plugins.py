@@ -97,7 +97,7 @@ def _lacking(cycle: Cycle) -> Check:
     return check
 
 
-def _lacking_column(cycle: Cycle, places: Places) -> RejectionColumn | None:
+def _lacking_column(cycle: Cycle, positions: Places) -> RejectionColumn | None:
     """Return what `_lacking` says about nodes; None if there are amounts too large for columns."""
     requests, columns = _looked_at(cycle), cycle.snapshot.columns
     if any(amount >= 2**50 for amount in requests.values()):
@@ -105,10 +105,10 @@ def _lacking_column(cycle: Cycle, places: Places) -> RejectionColumn | None:
     names = tuple(requests)
     try:
         # What is short, bit by bit, and below that whether fewer pods would help.
-        codes = (columns.pod_room[places] < 1).astype(np.int64) << 1
-        resolvable = np.ones(len(places), np.bool_)
-        free = columns.free(names).take(places, axis=0)
-        allocatable = columns.allocatable(names).take(places, axis=0)
+        codes = (columns.pod_room[positions] < 1).astype(np.int64) << 1
+        resolvable = np.ones(len(positions), np.bool_)
+        free = columns.free(names).take(positions, axis=0)
+        allocatable = columns.allocatable(names).take(positions, axis=0)
         for index, (name, amount) in enumerate(requests.items()):
             short = amount > free[:, index]
             if not short.any():
@@ -118,7 +118,7 @@ def _lacking_column(cycle: Cycle, places: Places) -> RejectionColumn | None:
                 short &= allocatable[:, index] != 0
             codes |= short.astype(np.int64) << (index + 2)
             resolvable &= ~short | (amount <= allocatable[:, index])
-        codes[columns.limited[places] == 0] = 0
+        codes[columns.limited[positions] == 0] = 0
     except TooLargeError:
         return None
     (against,) = codes.nonzero()
@@ -135,26 +135,26 @@ def _lacking_column(cycle: Cycle, places: Places) -> RejectionColumn | None:
     )
 
 
-def _fitting(cycle: Cycle, places: Places) -> Places | None:
-    """Return the places of the nodes against which `_lacking` says nothing, as `_lacking_column` knows them."""
+def _fitting(cycle: Cycle, positions: Places) -> Places | None:
+    """Return the positions of the nodes against which `_lacking` says nothing, as `_lacking_column` knows them."""
     requests, columns = _looked_at(cycle), cycle.snapshot.columns
     if any(amount >= 2**50 for amount in requests.values()):
         return None
     names = tuple(requests)
     try:
-        free = columns.free(names).take(places, axis=0)
+        free = columns.free(names).take(positions, axis=0)
         has_enough = free >= list(requests.values())
         for index, name in enumerate(names):
             if cycle.devices.is_backed(name):
                 # A node that does not have the resource may have devices for it.
-                allocatable = columns.allocatable(names)[places, index]
+                allocatable = columns.allocatable(names)[positions, index]
                 has_enough[:, index] |= allocatable == 0
         fits = has_enough.all(axis=1)
-        fits &= columns.pod_room[places] >= 1
-        fits |= columns.limited[places] == 0
+        fits &= columns.pod_room[positions] >= 1
+        fits |= columns.limited[positions] == 0
     except TooLargeError:
         return None
-    fitting: Places = places[fits]
+    fitting: Places = positions[fits]
     return fitting
 
 
@@ -204,7 +204,7 @@ def _rated(cycle: Cycle) -> Scoring:
     def score(node: NodeInfo) -> int:
         return rate(_amounts(profile, [node], requests))
 
-    def column(places: Places) -> Scores | None:
+    def column(positions: Places) -> Scores | None:
         """As ``score``, for strategies that round each share by itself."""
         if profile.strategy is Strategy.RATIO:
             return None
@@ -214,8 +214,8 @@ def _rated(cycle: Cycle) -> Scoring:
             [profile.scored_resources[name] for name in names], np.int64
         )
         wanted = np.array([requests.get(name, 0) for name in names], np.int64)
-        allocatable = columns.allocatable(names).take(places, axis=0)
-        requested = columns.occupied(names).take(places, axis=0) + wanted
+        allocatable = columns.allocatable(names).take(positions, axis=0)
+        requested = columns.occupied(names).take(positions, axis=0) + wanted
         counted = np.minimum(requested, allocatable)
         if profile.strategy is Strategy.LEAST:
             counted = allocatable - counted
@@ -233,9 +233,9 @@ def _or_none(
 ) -> Callable[[Places], Scores | None]:
     """The same column; None where amounts are too large for one."""
 
-    def asked(places: Places) -> Scores | None:
+    def asked(positions: Places) -> Scores | None:
         try:
-            return column(places)
+            return column(positions)
         except TooLargeError:
             return None
 
@@ -354,16 +354,16 @@ def _balanced(cycle: Cycle) -> Scoring | None:
         gain = _evenness(after, allocatable) - _evenness(before, allocatable)
         return MAX_SCORE // 2 + (MAX_SCORE // 2 + gain) // 2
 
-    def column(places: Places) -> Scores | None:
+    def column(positions: Places) -> Scores | None:
         """As ``score``, in the same order of operations, where every node has both of two resources."""
         if len(names) != 2:
             return None
-        allocatable = columns.allocatable(names).take(places, axis=0)
+        allocatable = columns.allocatable(names).take(positions, axis=0)
         if allocatable.min(initial=1) < 1:
             return None
         if any(amount >= 2**50 for amount in requests.values()):
             return None
-        before = columns.requested(names).take(places, axis=0)
+        before = columns.requested(names).take(positions, axis=0)
         after = before + np.array([requests[name] for name in names], np.int64)
         gain = _evenness_of_two(after, allocatable)
         gain -= _evenness_of_two(before, allocatable)
@@ -549,7 +549,7 @@ def _score(cycle: Cycle) -> Scoring:
         return Scoring(
             lambda _: 0,
             relative,
-            lambda places: np.zeros(len(places), np.int64),
+            lambda positions: np.zeros(len(positions), np.int64),
         )
     held, claims_on = devices.held(devices.claims_of(pod)), devices.wanted(pod)
 
@@ -563,24 +563,26 @@ def _score(cycle: Cycle) -> Scoring:
             return 0
         return devices.worth(pod, {**held, **open_claims.granting(grants)})
 
-    def column(places: NDArray[np.intp]) -> Scores:
+    def column(positions: NDArray[np.intp]) -> Scores:
         return np.array(
-            [score(nodes[place]) for place in places.tolist()], np.int64
+            [score(nodes[position]) for position in positions.tolist()],
+            np.int64,
         )
 
     return Scoring(score, relative, column)
 
 
 def _without_devices(
-    cycle: Cycle, places: NDArray[np.intp]
+    cycle: Cycle, positions: NDArray[np.intp]
 ) -> RejectionColumn | None:
     """Return what is against nodes that never have enough for the claims; None if their devices are not all of it."""
     devices, pod = cycle.devices, cycle.pod
     if devices.kind_of(pod) is None or not devices.are_apart(pod):
         return None
-    numbers = cycle.snapshot.numbers[places]
+    node_indices = cycle.snapshot.numbers[positions]
     return RejectionColumn(
-        devices.hopeless(pod)[numbers].astype(np.int64), (_cannot(devices),)
+        devices.hopeless(pod)[node_indices].astype(np.int64),
+        (_cannot(devices),),
     )
 
 

@@ -156,15 +156,15 @@ def after_filters(cycle: Cycle, rejected: Rejected) -> str:
         )
     if cycle.in_placement:
         return f"{claims}, preemption: not eligible due to placement-based pod group scheduling limitation"
-    places = rejected.resolvable_places()
-    lowest = cycle.snapshot.columns.lowest_priority[places]
-    with_victims = places[lowest < cycle.pod.kind.priority]
-    without_victims = len(places) - len(with_victims)
+    resolvable = rejected.resolvable_places()
+    lowest = cycle.snapshot.columns.lowest_priority[resolvable]
+    with_victims = resolvable[lowest < cycle.pod.kind.priority]
+    without_victims = len(resolvable) - len(with_victims)
     looked_at: Counter[Rejection] = Counter()
     if without_victims:
         looked_at[_NO_VICTIMS] = without_victims
-    for place in with_victims.tolist():
-        node = cycle.snapshot.nodes[place]
+    for position in with_victims.tolist():
+        node = cycle.snapshot.nodes[position]
         rejection = _without(cycle, node, _below(cycle, node))
         if rejection is None:
             return ""
@@ -328,7 +328,7 @@ class Scheduler:
         self._order = np.arange(len(nodes))
         self._devices = Devices(compiled, leaks_counters=release.leaks_counters)
         self.next_place = 0
-        # By the place of the node.
+        # By the position of the node.
         self._nominations: dict[int, list[Nomination]] = {}
         self._remembers = remembers
         self._memories: dict[Hashable, Memory] = {}
@@ -386,20 +386,22 @@ class Scheduler:
         in_flight
             See `Cycle`; by default, the API server knows of each allocation before the next attempt.
         within
-            The places of the nodes that there are, for this attempt; all, if not given.
+            The positions of the nodes that there are, for this attempt; all, if not given.
         only_best
             Whether it is enough to know the best of the feasible nodes, without scores.
         """
         cycle = self._cycle(key, in_flight, in_placement=within is not None)
         nodes = self._order if within is None else within
-        places = [self.snapshot.by_name[name].place for name in sample]
-        failed = None if places else cycle.memory.failed(within)
+        positions = [self.snapshot.by_name[name].place for name in sample]
+        failed = None if positions else cycle.memory.failed(within)
         if failed is not None:
             return replace(failed, pod=key)
         try:
             # In order, the choice among the best depends on all that are feasible.
             best_first = only_best and cycle.profile.looks_at_once
-            attempt = self._attempt(cycle, nodes, places, only_best=best_first)
+            attempt = self._attempt(
+                cycle, nodes, positions, only_best=best_first
+            )
             # Only if every node was looked at does the next search start at the same one.
             if attempt.evaluated == len(nodes) and not attempt.feasible:
                 cycle.memory.failure = (
@@ -412,12 +414,12 @@ class Scheduler:
             # Equal pods share what names the claims of one of them.
             alone = cycle._replace(memory=Memory(len(self.snapshot.nodes)))
         try:
-            return self._attempt(alone, nodes, places)
+            return self._attempt(alone, nodes, positions)
         except FatalError as error:
             return Attempt(key, message=str(error), is_error=True)
 
     def hopeful(self, keys: Iterable[ClaimKey]) -> NDArray[np.bool_] | None:
-        """By place, whether a node is feasible now for any of some pods; None if that is not only about the node."""
+        """By position, whether a node is feasible now for any of some pods; None if that is not only about the node."""
         passing = np.zeros(len(self._order), np.bool_)
         memories: set[int] = set()
         for key in keys:
@@ -523,11 +525,11 @@ class Scheduler:
 
     def withdraw(self, nomination: Nomination) -> None:
         """Forget a nomination: the pod has a node."""
-        place = nomination.node.place
-        self._nominations[place].remove(nomination)
-        if not self._nominations[place]:
-            del self._nominations[place]
-        self.snapshot.note_change(place)
+        position = nomination.node.place
+        self._nominations[position].remove(nomination)
+        if not self._nominations[position]:
+            del self._nominations[position]
+        self.snapshot.note_change(position)
 
     def _started(self, pod: PodInfo) -> Started:
         """When a pod started, so that later ones compare as larger."""
@@ -547,8 +549,8 @@ class Scheduler:
         )
         next_place = self.next_place
         try:
-            place = np.array([node.place], np.intp)
-            return bool(self._attempt(cycle, place, [node.place]).feasible)
+            positions = np.array([node.place], np.intp)
+            return bool(self._attempt(cycle, positions, [node.place]).feasible)
         except FatalError:
             return False
         finally:
@@ -563,38 +565,41 @@ class Scheduler:
         self.pods[key], seeing = self._devices.bind(
             self.pods[key], node, others, planned
         )
-        places = self._touched(seeing, node)
-        before = self.snapshot.states_at(places)
+        positions = self._touched(seeing, node)
+        before = self.snapshot.states_at(positions)
         self.snapshot.add(self.pods[key], node)
-        self._touch(places, node)
-        self._states_around[key] = before, self.snapshot.states_at(places)
+        self._touch(positions, node)
+        self._states_around[key] = before, self.snapshot.states_at(positions)
 
     def unbind(self, key: ClaimKey, node: NodeInfo) -> None:
         """Take a pod that was bound off its node."""
-        places = self._touched(self._devices.release(self.pods[key]), node)
+        positions = self._touched(self._devices.release(self.pods[key]), node)
         before, after = self._states_around.pop(key)
-        states_now = self.snapshot.states_at(places)
+        states_now = self.snapshot.states_at(positions)
         # Where nothing has changed since then, the node is as it was before.
         restored = {
-            place: before[place]
-            for place in places
-            if states_now[place] == after[place]
+            position: before[position]
+            for position in positions
+            if states_now[position] == after[position]
         }
         self.snapshot.remove(self.pods[key], node)
         if self.pods[key].of_devices:
             self.pods[key] = replace(self.pods[key], of_devices={})
-        self._touch(places, node)
+        self._touch(positions, node)
         self.snapshot.restore(restored)
 
     def _touched(self, seeing: Set[NodeIndex], node: NodeInfo) -> Set[int]:
-        """The places of a node and of others that see devices that come into use there, or are given back."""
-        return {node.place, *[self._places[number] for number in seeing]}
+        """The positions of a node and of others that see devices that come into use there, or are given back."""
+        return {
+            node.place,
+            *[self._places[node_index] for node_index in seeing],
+        }
 
-    def _touch(self, places: Set[int], node: NodeInfo) -> None:
+    def _touch(self, positions: Set[int], node: NodeInfo) -> None:
         """Something has changed on other nodes, too, that see the same devices."""
-        for place in places:
-            if place != node.place:
-                self.snapshot.note_change(place)
+        for position in positions:
+            if position != node.place:
+                self.snapshot.note_change(position)
 
     def _cycle(
         self,
@@ -733,7 +738,7 @@ class Scheduler:
         enough: int,
         away: Mapping[int, Rejection],
     ) -> tuple[Places, int] | None:
-        """The places of the best feasible nodes, and how many were looked at; None if no shorter way leads there."""
+        """The positions of the best feasible nodes, and how many were looked at; None if no shorter way leads there."""
         if not away:
             known = best_known(cycle, checks, window, enough)
             if known is not None:
@@ -743,18 +748,18 @@ class Scheduler:
 
     def _window(self, cycle: Cycle, order: Places) -> Places:
         """The nodes from where the last search ended, but for those that a plugin rules out before it looks at them."""
-        places = order
+        positions = order
         for names in self._named(cycle):
             named = [
-                place
-                for place in places
-                if self.snapshot.nodes[place].name in names
+                position
+                for position in positions
+                if self.snapshot.nodes[position].name in names
             ]
-            places = np.array(named, np.intp)
-        start = self.next_place % len(places) if len(places) else 0
+            positions = np.array(named, np.intp)
+        start = self.next_place % len(positions) if len(positions) else 0
         if start:
-            return np.concatenate((places[start:], places[:start]))
-        return places
+            return np.concatenate((positions[start:], positions[:start]))
+        return positions
 
     def _named(self, cycle: Cycle) -> Sequence[Set[str]]:
         """The names of the only nodes that can be for the pod, by plugin that knows such."""

@@ -169,12 +169,12 @@ class NodeInfo:
 
 
 class NodesAt(Sequence[NodeInfo]):
-    """Nodes by their places; most often nobody asks for more than one of them."""
+    """Nodes by their positions; most often nobody asks for more than one of them."""
 
     def __init__(
-        self, nodes: Sequence[NodeInfo], places: NDArray[np.intp]
+        self, nodes: Sequence[NodeInfo], positions: NDArray[np.intp]
     ) -> None:
-        self._nodes, self._places = nodes, places
+        self._nodes, self._places = nodes, positions
 
     def __getitem__(self, index: Any) -> Any:
         return self._nodes[self._places[index]]
@@ -191,13 +191,13 @@ def _by_zones(
 ) -> list[NodeIndex]:
     """Indices of the nodes as the scheduler goes through them: one of each zone in turn, each as it heard of them."""
     zones: dict[tuple[str, str], list[NodeIndex]] = {}
-    for number in heard_of:
-        zones.setdefault(_zone(nodes[number].metadata.labels), []).append(
-            number
+    for node_index in heard_of:
+        zones.setdefault(_zone(nodes[node_index].metadata.labels), []).append(
+            node_index
         )
     order: list[NodeIndex] = []
     for rank in zip_longest(*zones.values()):
-        order += [number for number in rank if number is not None]
+        order += [node_index for node_index in rank if node_index is not None]
     return order
 
 
@@ -236,7 +236,7 @@ class NodeColumns:
     nodes
         In the scheduler's order.
     changes
-        Places of nodes on which something has changed; it grows.
+        Positions of nodes on which something has changed; it grows.
     """
 
     def __init__(
@@ -315,16 +315,16 @@ class NodeColumns:
         return self._column("lowest priority", lowest)
 
     def domains(self, topology_key: str) -> tuple[Numbers, Mapping[str, int]]:
-        """By node the number of its domain, -1 without one, and the numbers of the domains."""
-        numbers = self._numbers_of_domains[topology_key]
+        """By node the index of its domain, -1 without one, and the indices of the domains."""
+        index_of = self._numbers_of_domains[topology_key]
 
         def number(node: NodeInfo) -> int:
             domain = node.labels.get(topology_key)
             if domain is None:
                 return -1
-            return numbers.setdefault(domain, len(numbers))
+            return index_of.setdefault(domain, len(index_of))
 
-        return self.trait(("domain", topology_key), number), numbers
+        return self.trait(("domain", topology_key), number), index_of
 
     def trait(
         self, key: Hashable, read: Callable[[NodeInfo], int | list[int]]
@@ -350,8 +350,8 @@ class NodeColumns:
             self._columns[key] = values
         elif self._seen[key] < len(self._changes):
             # Only where something has changed since the column was read last.
-            for place in set(self._changes[self._seen[key] :]):
-                values[place] = read(self._nodes[place])
+            for position in set(self._changes[self._seen[key] :]):
+                values[position] = read(self._nodes[position])
         self._seen[key] = len(self._changes)
         return values
 
@@ -399,7 +399,7 @@ class Tally:
             weight = self._weights[kind.inter_pod_key] = self.weigh(kind)
         return weight
 
-    def count(self, kind: PodKind, node: NodeInfo, number: int) -> None:
+    def count(self, kind: PodKind, node: NodeInfo, pod_count: int) -> None:
         """Enter so many pods of a kind, or revoke them."""
         weight = self.weight(kind)
         if not weight or (
@@ -412,7 +412,9 @@ class Tally:
             else node.name
         )
         if domain is not None:
-            self.counts[domain] = self.counts.get(domain, 0) + number * weight
+            self.counts[domain] = (
+                self.counts.get(domain, 0) + pod_count * weight
+            )
             if not self.counts[domain]:
                 del self.counts[domain]
 
@@ -424,7 +426,7 @@ class Tally:
 
 
 class EligibleNodes(NamedTuple):
-    """The nodes on which pods count for a constraint, by place, and their domains."""
+    """The nodes on which pods count for a constraint, by position, and their domains."""
 
     places: frozenset[int]
     domains: frozenset[str]
@@ -442,11 +444,12 @@ class Snapshot:
 
     Notes
     -----
-    ``changes``: places of nodes on which something has changed, in order, some more than once. ``states``: by place a
-    number that a node had before only if everything on it is as it was then. ``numbers``: by place the index of the
-    node in the problem. ``columns``: what nodes have and are, for all of them at once. ``carried``: for each
-    sort of terms (`PodKind.required_anti_affinity`, ...) the terms that pods on nodes have, with the number of pods
-    that have them by domain. ``eligible``: on which nodes pods count for constraints, by all that makes a difference.
+    ``changes``: positions of nodes on which something has changed, in order, some more than once. ``states``: by
+    position a number that a node had before only if everything on it is as it was then. ``numbers``: by position the
+    index of the node in the problem. ``columns``: what nodes have and are, for all of them at once. ``carried``: for
+    each sort of terms (`PodKind.required_anti_affinity`, ...) the terms that pods on nodes have, with the number of
+    pods that have them by domain. ``eligible``: on which nodes pods count for constraints, by all that makes a
+    difference.
     """
 
     def __init__(
@@ -455,14 +458,14 @@ class Snapshot:
         order = _by_zones(nodes, heard_of)
         usages: dict[Hashable, int] = {}
         self.nodes = tuple(
-            NodeInfo(nodes[number], number, place, usages)
-            for place, number in enumerate(order)
+            NodeInfo(nodes[node_index], node_index, position, usages)
+            for position, node_index in enumerate(order)
         )
         # What is against nodes for what they are, with a number for each.
         self.rejections: dict[Rejection, int] = {}
         # What plugins say that look at nothing of nodes that changes, by what they read of pods.
         self.answers: dict[Hashable, Any] = {}
-        self._heard_of = [nodes[number] for number in heard_of]
+        self._heard_of = [nodes[node_index] for node_index in heard_of]
         self.by_name = {node.name: node for node in self.nodes}
         self.numbers = np.array(order, np.intp)
         self.changes: list[int] = []
@@ -472,7 +475,7 @@ class Snapshot:
         self._tallies: dict[Hashable, Tally] = {}
         # By key between pods: in how many tallies it was looked for, and those in which it counts.
         self._tallies_of_kind: dict[Hashable, tuple[int, list[Tally]]] = {}
-        # By key between pods: a kind with it, and the number of such pods by place.
+        # By key between pods: a kind with it, and the number of such pods by position.
         self._places_of_kinds: dict[
             Hashable, tuple[PodKind, dict[int, int]]
         ] = {}
@@ -519,31 +522,31 @@ class Snapshot:
         self.note_change(node.place)
         self._count(pod.kind, node, -1)
 
-    def _count(self, kind: PodKind, node: NodeInfo, number: int) -> None:
+    def _count(self, kind: PodKind, node: NodeInfo, pod_count: int) -> None:
         """Enter so many pods of a kind in the counts by domain, or revoke them."""
         for tally in self._counting(kind):
-            tally.count(kind, node, number)
-        _, places = self._places_of_kinds.setdefault(
+            tally.count(kind, node, pod_count)
+        _, pod_counts = self._places_of_kinds.setdefault(
             kind.inter_pod_key, (kind, {})
         )
-        places[node.place] = places.get(node.place, 0) + number
-        if not places[node.place]:
-            del places[node.place]
+        pod_counts[node.place] = pod_counts.get(node.place, 0) + pod_count
+        if not pod_counts[node.place]:
+            del pod_counts[node.place]
 
-    def note_change(self, place: int) -> None:
+    def note_change(self, position: int) -> None:
         """Know that something has changed on a node, or about the devices that it sees."""
-        self.changes.append(place)
+        self.changes.append(position)
         self._latest_state += 1
-        self.states[place] = self._latest_state
+        self.states[position] = self._latest_state
 
-    def states_at(self, places: Iterable[int]) -> dict[int, int]:
+    def states_at(self, positions: Iterable[int]) -> dict[int, int]:
         """The states of some nodes."""
-        return {place: int(self.states[place]) for place in places}
+        return {position: int(self.states[position]) for position in positions}
 
     def restore(self, states: Mapping[int, int]) -> None:
         """Know that nodes are as they were in these states."""
-        for place, state in states.items():
-            self.states[place] = state
+        for position, state in states.items():
+            self.states[position] = state
 
     def _counting(self, kind: PodKind) -> Sequence[Tally]:
         """The tallies in which pods of a kind count."""
@@ -560,16 +563,18 @@ class Snapshot:
         key: Hashable,
         topology_key: str,
         weigh: Callable[[PodKind], int],
-        places: Container[int] | None = None,
+        positions: Container[int] | None = None,
     ) -> Tally:
-        """The count of some sort of pods by domain; ``key`` stands for the sort and the places."""
+        """The count of some sort of pods by domain; ``key`` stands for the sort and the positions."""
         identity = key, topology_key
         if identity not in self._tallies:
-            tally = self._tallies[identity] = Tally(topology_key, weigh, places)
+            tally = self._tallies[identity] = Tally(
+                topology_key, weigh, positions
+            )
             for kind, places_of_kind in self._places_of_kinds.values():
                 if tally.weight(kind):
-                    for place, number in places_of_kind.items():
-                        tally.count(kind, self.nodes[place], number)
+                    for position, pod_count in places_of_kind.items():
+                        tally.count(kind, self.nodes[position], pod_count)
         return self._tallies[identity]
 
 
@@ -646,11 +651,11 @@ class PodFootprints:
             return
         containers = self.containers(pod)
         for claim in demand.claims:
-            for request, choice, number in granted(claim.key):
+            for request, choice, device_index in granted(claim.key):
                 alternative = claim.requests[request].alternatives[choice]
-                device = self._problem.devices[number]
+                device = self._problem.devices[device_index]
                 charge = self._problem.eligibility.charge(
-                    alternative.index, number
+                    alternative.index, device_index
                 )
                 recorded = charge.recorded if charge else ()
                 consumed = {name: amount.nanos for name, amount in recorded}

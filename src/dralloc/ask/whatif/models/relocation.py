@@ -87,14 +87,13 @@ class Exchange:
     def together(self, problem: Problem) -> Iterator[list[DemandIndex]]:
         """The demands that have to be decided together, by index."""
         members = grouped(
-            (demand.gang, number)
-            for number, demand in numbered(problem.demands)
+            (demand.gang, index) for index, demand in numbered(problem.demands)
         )
         for stay, options in self.stay_options:
             names = options if stay is None else (stay, *options)
-            yield [number for name in names for number in members[name]]
+            yield [index for name in names for index in members[name]]
         for options in self.groups:
-            yield [number for name in options for number in members[name]]
+            yield [index for name in options for index in members[name]]
 
     def beside(
         self, problem: Problem, placements: Iterable[Placement]
@@ -147,11 +146,11 @@ class Exchange:
                         (demands[serving.demand].gang, serving.demand, take)
                     )
         for slot, takes in shares.items():
-            for demand in {number for _, number, take in takes if take.admin}:
+            for demand in {taker for _, taker, take in takes if take.admin}:
                 beside = [
                     take
-                    for gang, number, take in takes
-                    if number == demand
+                    for gang, taker, take in takes
+                    if taker == demand
                     or (
                         gang in allocated
                         and gang != demands[demand].gang
@@ -194,10 +193,10 @@ class Exchange:
 
     def _terms(self, model: Model) -> list[Term]:
         terms: list[Term] = []
-        for number, (literal, cost) in enumerate(
+        for index, (literal, cost) in enumerate(
             self._move_options(_placed(model))
         ):
-            moved = model.cp.new_bool_var(f"moved[{number}]")
+            moved = model.cp.new_bool_var(f"moved[{index}]")
             model.cp.add(moved == literal)
             terms.append((moved, cost))
         return terms
@@ -309,8 +308,8 @@ class Relocation:
                 )
             )
         # The weight may be several tiers, so that no sum is too large for the solver.
-        number = len(self.weight)
-        tiers[:number] = [summed_weight(tiers[:number], self.weight)]
+        tier_count = len(self.weight)
+        tiers[:tier_count] = [summed_weight(tiers[:tier_count], self.weight)]
         status = (
             Status.OPTIMAL
             if all(tier.proven for tier in tiers)

@@ -118,23 +118,23 @@ def choose_layouts(
     """
     model = cp_model.CpModel()
     times: list[list[cp_model.IntVar]] = []
-    for place, unit in enumerate(units):
-        numbers = [
-            model.new_int_var(0, unit.size, f"times[{place},{layout}]")
+    for class_index, unit in enumerate(units):
+        counts = [
+            model.new_int_var(0, unit.size, f"times[{class_index},{layout}]")
             for layout in range(len(unit.layouts))
         ]
-        times.append(numbers)
-    for unit, numbers in zip(units, times, strict=True):
-        model.add(cp_model.LinearExpr.sum(numbers) == unit.size)
-        if limit is not None and limit < len(numbers):
-            _limit(model, numbers, unit.size, limit)
+        times.append(counts)
+    for unit, counts in zip(units, times, strict=True):
+        model.add(cp_model.LinearExpr.sum(counts) == unit.size)
+        if limit is not None and limit < len(counts):
+            _limit(model, counts, unit.size, limit)
     served: list[list[cp_model.IntVar]] = []
     for demand, need in enumerate(needs):
         gets = [
             model.new_int_var(
-                0, need if demand in serves else 0, f"served[{demand},{place}]"
+                0, need if demand in serves else 0, f"served[{demand},{type_}]"
             )
-            for place, serves in enumerate(types)
+            for type_, serves in enumerate(types)
         ]
         served.append(gets)
     missed = [
@@ -145,9 +145,9 @@ def choose_layouts(
         model.add(cp_model.LinearExpr.sum([*gets, misses]) == need)
     variables = list(chain.from_iterable(times))
     layouts = list(chain.from_iterable(unit.layouts for unit in units))
-    for place in range(len(types)):
-        offered = [layout[place] for layout in layouts]
-        serving = [gets[place] for gets in served]
+    for type_ in range(len(types)):
+        offered = [layout[type_] for layout in layouts]
+        serving = [gets[type_] for gets in served]
         model.add(
             cp_model.LinearExpr.weighted_sum(variables, offered)
             >= cp_model.LinearExpr.sum(serving)
@@ -175,13 +175,13 @@ def choose_layouts(
 
 def _limit(
     model: cp_model.CpModel,
-    numbers: Sequence[cp_model.IntVar],
+    counts: Sequence[cp_model.IntVar],
     size: int,
     limit: int,
 ) -> None:
-    used = [model.new_bool_var(f"used[{number}]") for number in numbers]
-    for number, is_used in zip(numbers, used, strict=True):
-        model.add(number <= size * is_used)
+    used = [model.new_bool_var(f"used[{count}]") for count in counts]
+    for count, is_used in zip(counts, used, strict=True):
+        model.add(count <= size * is_used)
     model.add(cp_model.LinearExpr.sum(used) <= limit)
 
 
@@ -233,8 +233,8 @@ def cover(
     ModelError
         The costs are beyond what the solver can tell apart.
     """
-    for place, need in enumerate(needs):
-        if need and not any(column.brings[place] for column in columns):
+    for need_index, need in enumerate(needs):
+        if need and not any(column.brings[need_index] for column in columns):
             return None
     model, terms = _model(columns, needs)
     chosen = options or Options()
@@ -243,8 +243,8 @@ def cover(
         return None
     times = tuple(outcome.values[variable.index] for variable, _ in terms)
     cost = sum(
-        column.cost * number
-        for column, number in zip(columns, times, strict=True)
+        column.cost * count
+        for column, count in zip(columns, times, strict=True)
     )
     return Cover(times, cost, outcome.bound)
 
@@ -271,11 +271,13 @@ def _model(
     """The rows, one for each need, and the cost."""
     model = cp_model.CpModel()
     times = [
-        model.new_int_var(0, _most(cover_column, needs), f"times[{place}]")
-        for place, cover_column in enumerate(columns)
+        model.new_int_var(
+            0, _most(cover_column, needs), f"times[{column_index}]"
+        )
+        for column_index, cover_column in enumerate(columns)
     ]
-    for place, need in enumerate(needs):
-        brought = [column.brings[place] for column in columns]
+    for need_index, need in enumerate(needs):
+        brought = [column.brings[need_index] for column in columns]
         model.add(cp_model.LinearExpr.weighted_sum(times, brought) >= need)
     return model, [
         (variable, column.cost)
@@ -312,14 +314,14 @@ def best_sum(
     worth: Sequence[int],
     options: Options,
 ) -> tuple[Vector | None, bool]:
-    """Find the sum of the most worth that is at least so large in every place.
+    """Find the sum of the most worth that is at least so large on every axis.
 
     Parameters
     ----------
     sets
         How many vectors are taken in all of each set.
     worth
-        What one more in each place is worth: more than 0.
+        What one more on each axis is worth: more than 0.
 
     Returns
     -------
@@ -333,10 +335,10 @@ def best_sum(
     model = cp_model.CpModel()
     lost: list[Term] = []
     max_loss = 0
-    for place, (vectors_of_set, times) in enumerate(sets.items()):
+    for set_index, (vectors_of_set, times) in enumerate(sets.items()):
         numbers_taken = [
-            model.new_int_var(0, times, f"taken[{place},{number}]")
-            for number in range(len(vectors_of_set))
+            model.new_int_var(0, times, f"taken[{set_index},{vector_index}]")
+            for vector_index in range(len(vectors_of_set))
         ]
         model.add(cp_model.LinearExpr.sum(numbers_taken) == times)
         worths = [sum(map(mul, vector, worth)) for vector in vectors_of_set]
@@ -351,9 +353,9 @@ def best_sum(
     variables = [variable for variable, _ in lost]
     # Falling short costs more than anything that can be lost: it is only chosen where no sum is so large.
     short = model.new_bool_var("short")
-    for place, low in enumerate(least):
+    for axis, low in enumerate(least):
         total_there = cp_model.LinearExpr.weighted_sum(
-            variables, [vector[place] for vector in vectors]
+            variables, [vector[axis] for vector in vectors]
         )
         model.add(total_there >= low).only_enforce_if(~short)
     cost = [(short, max_loss + 1), *lost]
@@ -363,9 +365,9 @@ def best_sum(
     values = outcome.values
     if values[short.index]:
         return None, outcome.bound > max_loss
-    numbers = [values[variable.index] for variable in variables]
+    counts = [values[variable.index] for variable in variables]
     total = tuple(
-        sum(map(mul, numbers, column)) for column in zip(*vectors, strict=True)
+        sum(map(mul, counts, column)) for column in zip(*vectors, strict=True)
     ) or (0,) * len(least)
     return total, outcome.bound == sum(
         factor * values[variable.index] for variable, factor in cost

@@ -79,8 +79,8 @@ class ClaimUsers:
             if not nodes or node.metadata.name in nodes
         )
         self.by_name = {
-            node.metadata.name: NodeIndex(number)
-            for number, node in enumerate(self.nodes)
+            node.metadata.name: NodeIndex(index)
+            for index, node in enumerate(self.nodes)
         }
         extended: dict[ClaimKey, list[ClaimKey]] = defaultdict(list)
         for owner, claim in extended_claims(cluster.claims):
@@ -158,9 +158,9 @@ class ClaimUsers:
             )
         )
         return tuple(
-            number
-            for number in named
-            if selector_matches(selector, self.nodes[number])
+            node
+            for node in named
+            if selector_matches(selector, self.nodes[node])
         )
 
     def home(self, key: ClaimKey) -> tuple[NodeIndex, ...]:
@@ -242,8 +242,8 @@ class ClusterMigration:
         compiled = compile_cluster(scenario.cluster, self.choices, nodes=names)
         # Their pods may tolerate the taint of a cordoned node, but this is about leaving it.
         outside = {
-            number
-            for number, node in numbered(compiled.problem.nodes)
+            index
+            for index, node in numbered(compiled.problem.nodes)
             if node.name in self.cordoned
         }
         demands = (
@@ -451,9 +451,9 @@ class ClusterMigration:
     def _move_options(
         self, movers: Sequence[MovableClaim], pods: Sequence[MovableClaim]
     ) -> Iterator[MoveOption]:
-        numbers = {mover.key: number for number, mover in enumerate(movers)}
-        places = {pod.key: number for number, pod in enumerate(pods)}
-        for number, group in enumerate(self.groups):
+        mover_indices = {mover.key: index for index, mover in enumerate(movers)}
+        pod_indices = {pod.key: index for index, pod in enumerate(pods)}
+        for group_index, group in enumerate(self.groups):
             must = tuple(key for key in group.claims if key in self.must)
             for chosen in self._choices(group, must):
                 demands = tuple(self._demands(group, frozenset(chosen)))
@@ -463,14 +463,14 @@ class ClusterMigration:
                     if not set(chosen).isdisjoint(self.users.claims_of[pod.key])
                 ]
                 going = tuple(
-                    places[_node_key(key)]
+                    pod_indices[_node_key(key)]
                     for key in users
-                    if _node_key(key) in places
+                    if _node_key(key) in pod_indices
                 )
                 yield MoveOption(
-                    tuple(numbers[key] for key in chosen),
+                    tuple(mover_indices[key] for key in chosen),
                     demands,
-                    number,
+                    group_index,
                     len(must),
                     going,
                 )

@@ -171,7 +171,7 @@ def _is_broken(rule: InterPodRule, pods: _There) -> bool:
     match rule:
         case AntiAffinity():
             return any(
-                _is_too_near(rule, pods, number) for number in range(len(pods))
+                _is_too_near(rule, pods, index) for index in range(len(pods))
             )
         case OneDomain():
             homes = {
@@ -183,15 +183,15 @@ def _is_broken(rule: InterPodRule, pods: _There) -> bool:
             return False
 
 
-def _is_too_near(rule: AntiAffinity, pods: _There, number: int) -> bool:
-    role, node = pods[number]
+def _is_too_near(rule: AntiAffinity, pods: _There, pod: int) -> bool:
+    role, node = pods[pod]
     domain = rule.domains.get(node)
     if domain is None:
         return False
     neighbours = [
         neighbour
-        for place, (neighbour, home) in enumerate(pods)
-        if place != number and rule.domains.get(home) == domain
+        for index, (neighbour, home) in enumerate(pods)
+        if index != pod and rule.domains.get(home) == domain
     ]
     counted = domain in rule.counted or any(role.counts for role in neighbours)
     return (role.carries and counted) or (
@@ -281,9 +281,9 @@ class Migration:
     def leaving(self, options: Iterable[MoveOption]) -> list[ClaimKey]:
         """Under which keys something is held that is given back with these options."""
         return [
-            self.holders[number].key
+            self.holders[holder].key
             for option in options
-            for number in self.holders_of(option)
+            for holder in self.holders_of(option)
         ]
 
     @cached_property
@@ -298,7 +298,7 @@ class Migration:
     def without(self, holders: Iterable[int]) -> ClaimLedger:
         """Return the ledger once some holders have given back what they hold."""
         ledger = self.ledger.copy()
-        ledger.release(self.holders[number].key for number in holders)
+        ledger.release(self.holders[holder].key for holder in holders)
         return ledger
 
     def there(self, gone: Iterable[int] = ()) -> list[PodThere]:
@@ -306,8 +306,8 @@ class Migration:
         given_back = frozenset(gone)
         return [
             (holder.roles, self.problem.nodes[holder.home].name)
-            for number, holder in enumerate(self.holders)
-            if holder.roles and number not in given_back
+            for index, holder in enumerate(self.holders)
+            if holder.roles and index not in given_back
         ]
 
     @cached_property
@@ -322,28 +322,33 @@ class Migration:
             option for option in self.move_options if option.group in groups
         ]
         movers = sorted(
-            {number for option in move_options for number in option.movers}
+            {mover for option in move_options for mover in option.movers}
         )
-        going = {number for option in move_options for number in option.pods}
+        going = {
+            pod_index for option in move_options for pod_index in option.pods
+        }
         pods = [
-            number
-            for number, pod in enumerate(self.pods)
-            if number in going or pod.roles
+            pod_index
+            for pod_index, pod in enumerate(self.pods)
+            if pod_index in going or pod.roles
         ]
         mover_at, pod_at = map(places, (movers, pods))
         renumbered = []
         for option in move_options:
-            option_movers = tuple(mover_at[number] for number in option.movers)
-            option_pods = tuple(pod_at[number] for number in option.pods)
+            option_movers = tuple(mover_at[mover] for mover in option.movers)
+            option_pods = tuple(pod_at[pod_index] for pod_index in option.pods)
             renumbered.append(
                 replace(option, movers=option_movers, pods=option_pods)
             )
-        holders = (*movers, *(len(self.movers) + number for number in pods))
+        holders = (
+            *movers,
+            *(len(self.movers) + pod_index for pod_index in pods),
+        )
         return Migration(
             self.without(holders).applied(),
-            tuple(self.movers[number] for number in movers),
+            tuple(self.movers[mover] for mover in movers),
             tuple(renumbered),
-            tuple(self.pods[number] for number in pods),
+            tuple(self.pods[pod_index] for pod_index in pods),
         )
 
 
@@ -381,9 +386,9 @@ def stay_options(
     if _as_published(problem, movers):
         placements = (
             Placement(
-                DemandIndex(place), mover.home, (stay_grants(mover.devices),)
+                DemandIndex(index), mover.home, (stay_grants(mover.devices),)
             )
-            for place, mover in enumerate(movers)
+            for index, mover in enumerate(movers)
         )
         everybody = replace(
             problem, demands=tuple(demands), eligibility=eligibility
@@ -443,7 +448,7 @@ class StayEligibility(Overlay):
     ) -> Claim:
         """A claim that asks for what is held, of these devices: one request for each."""
         requests = []
-        for number, (holding, device) in enumerate(
+        for request_index, (holding, device) in enumerate(
             zip(holdings, devices, strict=True)
         ):
             capacities = (
@@ -456,7 +461,7 @@ class StayEligibility(Overlay):
             )
             index, name = (
                 AlternativeIndex(_FIRST + len(self.entries)),
-                RequestName(f"device-{number}"),
+                RequestName(f"device-{request_index}"),
             )
             self.entries[index] = (
                 device,
@@ -514,7 +519,7 @@ class StayEligibility(Overlay):
 def stay_grants(devices: Iterable[DeviceIndex]) -> tuple[Grant, ...]:
     """Return the grants of a claim that stays: the devices that it has."""
     return tuple(
-        Grant(number, 0, device) for number, device in enumerate(devices)
+        Grant(request, 0, device) for request, device in enumerate(devices)
     )
 
 

@@ -59,16 +59,18 @@ class MigrationProblem:
         self.migration = migration
         staying, eligibility = stay_options(migration)
         movable = [
-            number
-            for number, demand in enumerate(staying)
+            holder
+            for holder, demand in enumerate(staying)
             if demand is not None
         ]
-        self.places = {number: place for place, number in enumerate(movable)}
+        self.places = {
+            holder: demand_index for demand_index, holder in enumerate(movable)
+        }
         demands = [demand for demand in staying if demand is not None]
         self.leads: list[DemandIndex] = []
-        for number, option in enumerate(migration.move_options):
+        for option_index, option in enumerate(migration.move_options):
             self.leads.append(DemandIndex(len(demands)))
-            demands += _of_option(option, number)
+            demands += _of_option(option, option_index)
         self.first_pending = len(demands)
         problem = migration.without(movable).applied()
         self.demands = (*demands, *migration.problem.demands)
@@ -83,24 +85,24 @@ class MigrationProblem:
 
     def _exchange(self, max_moves: int | None) -> Exchange:
         moving: dict[int, list[str]] = {
-            number: [] for number in range(len(self.migration.holders))
+            holder: [] for holder in range(len(self.migration.holders))
         }
         groups: dict[int, list[str]] = {}
         costs: dict[str, int] = {}
-        for number, option in enumerate(self.migration.move_options):
-            name = _name_of(number)
+        for option_index, option in enumerate(self.migration.move_options):
+            name = _name_of(option_index)
             costs[name] = len(option.movers)
             groups.setdefault(option.group, []).append(name)
             for holder in self.migration.holders_of(option):
                 moving[holder].append(name)
         stays = {
-            number: self.demands[place].gang
-            for number, place in self.places.items()
+            holder: self.demands[demand].gang
+            for holder, demand in self.places.items()
         }
         return Exchange(
             stay_options=tuple(
-                (stays.get(number), tuple(names))
-                for number, names in moving.items()
+                (stays.get(holder), tuple(names))
+                for holder, names in moving.items()
             ),
             groups=tuple(map(tuple, groups.values())),
             costs=costs,
@@ -110,11 +112,11 @@ class MigrationProblem:
     def staying(self, moving: Iterable[int] = ()) -> Iterator[Placement]:
         """Return all holders but those that move, by index."""
         gone = set(moving)
-        for number, place in self.places.items():
-            if number not in gone:
-                holder = self.migration.holders[number]
+        for holder_index, demand in self.places.items():
+            if holder_index not in gone:
+                holder = self.migration.holders[holder_index]
                 yield Placement(
-                    DemandIndex(place),
+                    DemandIndex(demand),
                     holder.home,
                     (stay_grants(holder.devices),),
                 )
@@ -132,25 +134,27 @@ class MigrationProblem:
             placement.demand: placement for placement in solution.placements
         }
         moves = []
-        for number, option in enumerate(self.migration.move_options):
-            lead = self.leads[number]
+        for option_index, option in enumerate(self.migration.move_options):
+            lead = self.leads[option_index]
             # The demands of an option are a gang: with the first all are placed.
             if lead in placed:
                 placements = tuple(
                     replace(
-                        placed[DemandIndex(lead + place)],
-                        demand=DemandIndex(place),
+                        placed[DemandIndex(lead + demand)],
+                        demand=DemandIndex(demand),
                     )
-                    for place in range(len(option.demands))
+                    for demand in range(len(option.demands))
                 )
-                moves.append(Move(option, self.demands_of(number), placements))
+                moves.append(
+                    Move(option, self.demands_of(option_index), placements)
+                )
         return tuple(moves)
 
 
-def _of_option(option: MoveOption, number: int) -> Iterator[Demand]:
+def _of_option(option: MoveOption, option_index: int) -> Iterator[Demand]:
     """Yield the demands of an option, apart from those of other options that move the same claims."""
-    gang = _name_of(number)
-    for place, demand in enumerate(option.demands):
+    gang = _name_of(option_index)
+    for position, demand in enumerate(option.demands):
         claims = tuple(
             replace(
                 claim,
@@ -164,7 +168,7 @@ def _of_option(option: MoveOption, number: int) -> Iterator[Demand]:
             claims=claims,
             gang=gang,
             parent=None,
-            weight=0 if place else option.weight,
+            weight=0 if position else option.weight,
         )
 
 
@@ -339,26 +343,28 @@ def _greedy(problem: MigrationProblem) -> Solution | None:
     ):
         return None
     demands = tuple(
-        demand for number in chosen for demand in problem.demands_of(number)
+        demand
+        for option_index in chosen
+        for demand in problem.demands_of(option_index)
     )
-    numbers = [
-        DemandIndex(problem.leads[number] + place)
-        for number in chosen
-        for place in range(len(problem.demands_of(number)))
+    demand_indices = [
+        DemandIndex(problem.leads[option_index] + offset)
+        for option_index in chosen
+        for offset in range(len(problem.demands_of(option_index)))
     ]
     # Nobody leaves before they have something new, so that no restart is needed.
     before = replace(
         migration.ledger.applied(), demands=counting(demands, migration.there())
     )
     placed = [
-        replace(placement, demand=numbers[placement.demand])
+        replace(placement, demand=demand_indices[placement.demand])
         for placement in first_fit(before).placements
     ]
     placed_demands = {placement.demand for placement in placed}
     moving = [
         option
-        for number, option in chosen.items()
-        if problem.leads[number] in placed_demands
+        for option_index, option in chosen.items()
+        if problem.leads[option_index] in placed_demands
     ]
     stays = problem.staying(
         holder for option in moving for holder in migration.holders_of(option)
@@ -389,8 +395,12 @@ def _greedy(problem: MigrationProblem) -> Solution | None:
 def _cheapest(migration: Migration) -> dict[int, MoveOption]:
     """Return, for each group that is worth moving, the option by index that moves the fewest claims."""
     best: dict[int, tuple[int, MoveOption]] = {}
-    for number, option in enumerate(migration.move_options):
-        cheapest = best.setdefault(option.group, (number, option))
+    for option_index, option in enumerate(migration.move_options):
+        cheapest = best.setdefault(option.group, (option_index, option))
         if len(option.movers) < len(cheapest[1].movers):
-            best[option.group] = number, option
-    return {number: option for number, option in best.values() if option.weight}
+            best[option.group] = option_index, option
+    return {
+        option_index: option
+        for option_index, option in best.values()
+        if option.weight
+    }

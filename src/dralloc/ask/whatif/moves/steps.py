@@ -92,24 +92,24 @@ def shortest_order(number: int, fits: _Fits, exhaustive: int = 6) -> Order:
     )
 
 
-def all_at_once(number: int) -> Order:
+def all_at_once(move_count: int) -> Order:
     """The order in which all of so many moves stop, and then start together."""
-    all_moves = tuple(range(number))
+    all_moves = tuple(range(move_count))
     return Order(
         (
             Phase(all_moves, stops=True),
             Phase(all_moves, starts=True, as_one=True),
         ),
-        number,
+        move_count,
         False,
     )
 
 
-def _search(number: int, fits: _Fits) -> tuple[Phase, ...]:
+def _search(move_count: int, fits: _Fits) -> tuple[Phase, ...]:
     """Fewest stops first, and of those what has come farthest."""
     # Dijkstra over who is done and who is stopped. What is held follows from these alone,
     # so the first path to a state is as good as any.
-    all_moves, ties = frozenset(range(number)), count()
+    all_moves, ties = frozenset(range(move_count)), count()
     heap: list[
         tuple[int, int, int, frozenset[int], frozenset[int], tuple[Phase, ...]]
     ] = []
@@ -151,15 +151,15 @@ def _search(number: int, fits: _Fits) -> tuple[Phase, ...]:
                     ),
                 )
     # Even after all have stopped, nobody could start by itself.
-    return all_at_once(number).phases
+    return all_at_once(move_count).phases
 
 
-def _greedy(number: int, fits: _Fits) -> Iterator[Phase]:
+def _greedy(move_count: int, fits: _Fits) -> Iterator[Phase]:
     """Let each claim move that can; if none can, the next one stops."""
     done: frozenset[int] = frozenset()
     stopped: frozenset[int] = frozenset()
-    while len(done) < number:
-        waiting = [move for move in range(number) if move not in done]
+    while len(done) < move_count:
+        waiting = [move for move in range(move_count) if move not in done]
         for move in waiting:
             if fits(done, stopped, move):
                 yield Phase((move,), starts=True)
@@ -253,7 +253,7 @@ def find_order(migration: Migration, moves: Sequence[Move]) -> Order:
     offers = Offers(migration.problem.eligibility)
 
     def fits(
-        done: frozenset[int], stopped: frozenset[int], number: int
+        done: frozenset[int], stopped: frozenset[int], move_index: int
     ) -> bool:
         gone = [
             holder
@@ -270,8 +270,8 @@ def find_order(migration: Migration, moves: Sequence[Move]) -> Order:
         context = Context(migration.problem, offers, ledger)
         return not broken(
             context,
-            counting(moves[number].demands, present),
-            moves[number].placements,
+            counting(moves[move_index].demands, present),
+            moves[move_index].placements,
         )
 
     return shortest_order(len(moves), fits)
@@ -304,7 +304,7 @@ def steps_of(
     steps = []
     stopped: set[int] = set()
     for phase in order.phases:
-        chosen = tuple(moves[number] for number in phase.moves)
+        chosen = tuple(moves[index] for index in phase.moves)
         demands = tuple(demand for move in chosen for demand in move.demands)
         placements = _numbered(
             placement for move in chosen for placement in move.placements
@@ -351,8 +351,8 @@ def _action(phase: Phase, stopped: set[int]) -> Action:
 
 def _numbered(placements: Iterable[Placement]) -> tuple[Placement, ...]:
     return tuple(
-        replace(placement, demand=DemandIndex(number))
-        for number, placement in enumerate(placements)
+        replace(placement, demand=DemandIndex(index))
+        for index, placement in enumerate(placements)
     )
 
 
@@ -385,9 +385,9 @@ def _moments(
     for step in steps:
         leaving = migration.leaving(move.option for move in step.moves)
         holders = {
-            number
+            holder
             for move in step.moves
-            for number in migration.holders_of(move.option)
+            for holder in migration.holders_of(move.option)
         }
         if step.action in {Action.STOP, Action.RESTART}:
             ledger.release(leaving)

@@ -293,8 +293,8 @@ class BinClassifier:
         self.region_of: list[int] = []
         for node in problem.all_nodes:
             region = frozenset(
-                number
-                for number, nodes in enumerate(demand_classes.node_sets)
+                set_index
+                for set_index, nodes in enumerate(demand_classes.node_sets)
                 if nodes is None or node in nodes
             )
             self.region_of.append(self.regions.number(region))
@@ -313,11 +313,13 @@ class BinClassifier:
             view = NodeView(self.region_of[node], self._reach(devices, node))
             nodes.append((view, node))
         nodes.sort()
-        numbers = tuple(views[position] for position in order)
+        view_indices = tuple(views[position] for position in order)
         node_views = tuple(view for view, _ in nodes)
-        key = numbers, values, node_views
+        key = view_indices, values, node_views
         if key not in self.classes:
-            unit_views = tuple(self.views[number] for number in numbers)
+            unit_views = tuple(
+                self.views[view_index] for view_index in view_indices
+            )
             self.classes[key] = BinClass(
                 unit_views, tuple(self.compared), values, node_views
             )
@@ -342,10 +344,10 @@ class BinClassifier:
         key = self._as_published(unit)
         if key in self.known:
             return self.known[key]
-        number = self.views.number(self._view(unit))
+        view_index = self.views.number(self._view(unit))
         if key is not None:
-            self.known[key] = number
-        return number
+            self.known[key] = view_index
+        return view_index
 
     def _as_published(self, unit: Sequence[DeviceIndex]) -> Hashable | None:
         """Return a key that is quick to find and determines the unit's view; None for all but dedicated devices."""
@@ -396,9 +398,11 @@ class BinClassifier:
             else:
                 divisors[counter] = gcd(*consumed[counter])
                 rounded_free.append(available // divisors[counter])
-        numbers = {counter: number for number, counter in enumerate(free)}
+        counter_positions = {
+            counter: position for position, counter in enumerate(free)
+        }
         devices = tuple(
-            self._device(device, numbers, divisors) for device in unit
+            self._device(device, counter_positions, divisors) for device in unit
         )
         return UnitView(devices, tuple(rounded_free))
 
@@ -427,7 +431,7 @@ class BinClassifier:
     def _device(
         self,
         device: DeviceIndex,
-        numbers: Mapping[CounterIndex, int],
+        counter_positions: Mapping[CounterIndex, int],
         divisors: Mapping[CounterIndex, int],
     ) -> DeviceView:
         view = self.problem.devices[device]
@@ -438,10 +442,16 @@ class BinClassifier:
             for counter, amount in view.consumes:
                 if counter in divisors:
                     consumes.append(
-                        (numbers[counter], amount // divisors[counter])
+                        (
+                            counter_positions[counter],
+                            amount // divisors[counter],
+                        )
                     )
         charged = tuple(
-            [numbers[counter] for counter in self.usable.charged[device]]
+            [
+                counter_positions[counter]
+                for counter in self.usable.charged[device]
+            ]
         )
         capacity = []
         if view.shareable:
@@ -470,16 +480,17 @@ class BinClassifier:
     def _canonical_order(self, bin_: Bin, views: Sequence[int]) -> list[int]:
         """Sort units by their views, and by the units that carry the same attribute values."""
         labels_of_units = [list(map(self._labels, unit)) for unit in bin_.units]
-        # A value is marked by all places that carry it: views of units, and positions of devices there.
+        # A value is marked by all locations that carry it: views of units, and positions of devices there.
         carriers: dict[tuple[str, Scalar], list[tuple[int, int]]] = {}
         for view, labels_of_unit in zip(views, labels_of_units, strict=True):
             for position, labels in enumerate(labels_of_unit):
                 for label in labels:
                     carriers.setdefault(label, []).append((view, position))
         marks = {
-            label: tuple(sorted(places)) for label, places in carriers.items()
+            label: tuple(sorted(locations))
+            for label, locations in carriers.items()
         }
-        first_seen = {label: number for number, label in enumerate(carriers)}
+        first_seen = {label: index for index, label in enumerate(carriers)}
         keys = []
         for view, labels_of_unit in zip(views, labels_of_units, strict=True):
             marked = tuple(
@@ -528,15 +539,15 @@ def _summary(profile: Profile) -> _ProfileSummary:
     for _, charge in profile:
         for name, amount in charge.capacity:
             amounts_of_capacity[name].append(amount)
-        for place, amount in charge.counters:
-            amounts_of_counter[place].append(amount)
+        for counter, amount in charge.counters:
+            amounts_of_counter[counter].append(amount)
     capacity = []
     for name, amounts in amounts_of_capacity.items():
         # Where nothing is charged, any factor will do.
         capacity.append((name, gcd(*amounts) or 1))
     counters = [
-        gcd(*amounts_of_counter[place])
-        for place in range(len(amounts_of_counter))
+        gcd(*amounts_of_counter[counter])
+        for counter in range(len(amounts_of_counter))
     ]
     types = frozenset(item_type for item_type, _ in profile)
     return _ProfileSummary(types, tuple(capacity), tuple(counters))

@@ -81,7 +81,7 @@ def with_tickets(problem: Problem) -> Problem:
         for demand in problem.demands
         if _asks_its_node(demand)
     )
-    for number, demand in bound.items():
+    for demand_index, demand in bound.items():
         claims = tuple(
             claim_key(problem.eligibility, claim) for claim in demand.claims
         )
@@ -96,7 +96,9 @@ def with_tickets(problem: Problem) -> Problem:
         # The pool that stands for the node is the last of its pools.
         node_device = problem.nodes[node].pools[-1].devices[0]
         held[node_device][request.ticket] += 1
-        demands[number] = _freed(demand, replace(node_request, index=index))
+        demands[demand_index] = _freed(
+            demand, replace(node_request, index=index)
+        )
     for device, tickets in held.items():
         capacity = dict(devices[device].capacity)
         for name, count in tickets.items():
@@ -122,7 +124,7 @@ def _at_home(
     """The placements after demands of one class that are bound to different nodes have gone to their own."""
     class_of: dict[DemandIndex, int] = {}
     waiting: dict[tuple[int, int | None], list[DemandIndex]] = defaultdict(list)
-    for number, demand_class in enumerate(classes):
+    for class_index, demand_class in enumerate(classes):
         homes = {
             member: _home(problem.demands[member])
             for member in demand_class.members
@@ -130,8 +132,8 @@ def _at_home(
         # Nothing but tickets makes lone demands with different nodes one class.
         if len(demand_class.weights) == 1 and len(set(homes.values())) > 1:
             for member, home in sorted(homes.items(), reverse=True):
-                class_of[member] = number
-                waiting[number, home].append(member)
+                class_of[member] = class_index
+                waiting[class_index, home].append(member)
     moved: list[Placement] = []
     for placement in placements:
         if placement.demand in class_of:
@@ -151,11 +153,11 @@ def _home(demand: Demand) -> int | None:
 def _bound(problem: Problem) -> Mapping[int, Demand]:
     """The demands that are bound to one node by nothing but their own rules, and take something of it."""
     candidates: dict[int, Demand] = {}
-    for number, demand in numbered(problem.demands):
+    for demand_index, demand in numbered(problem.demands):
         if _home(demand) is None or not _asks_its_node(demand):
             continue
         if not (demand.gang or demand.parent or demand.roles):
-            candidates[number] = demand
+            candidates[demand_index] = demand
     if not candidates:
         return candidates
     users: Tally[ClaimKey] = Tally()
@@ -164,8 +166,8 @@ def _bound(problem: Problem) -> Mapping[int, Demand]:
     # A claim that two demands use ties them together.
     shared = {key for key, user_count in users.items() if user_count > 1}
     return {
-        number: demand
-        for number, demand in candidates.items()
+        demand_index: demand
+        for demand_index, demand in candidates.items()
         if shared.isdisjoint(_claim_keys(demand))
     }
 
@@ -355,11 +357,11 @@ class CountedComponent(BestOfClasses):
             lambda: counts.placements(self.subset.problem, values)
         )
         costs = []
-        for number, tier in enumerate(self.tiers):
+        for tier_index, tier in enumerate(self.tiers):
             if tier.by_names:
                 costs.append(tier.cost(self.subset, named()))
             else:
-                costs.append(self._count(number, values))
+                costs.append(self._count(tier_index, values))
         self._learn(costs, named)
 
     @cached_property

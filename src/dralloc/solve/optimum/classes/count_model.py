@@ -291,16 +291,16 @@ class CountModel:
     def limit_servings(
         self, supplies: Iterable[int]
     ) -> Mapping[int, Mapping[int, cp_model.IntVar]]:
-        """Variables for how much some supplies really serve, by number of supply and requirement."""
+        """Variables for how much some supplies really serve, by index of supply and requirement."""
         limited = list(self._supplied)
-        for number in supplies:
-            servings_of = self._servings[number] = {}
-            for requirement, terms in self._supplied[number].items():
-                name = f"servings {number} {requirement}"
+        for supply_index in supplies:
+            servings_of = self._servings[supply_index] = {}
+            for requirement, terms in self._supplied[supply_index].items():
+                name = f"servings {supply_index} {requirement}"
                 servings = self.cp.new_int_var(0, most_of(terms), name)
                 servings_of[requirement] = servings
                 self.cp.add(servings <= sum_of(terms))
-            limited[number] = {
+            limited[supply_index] = {
                 requirement: [(servings, 1)]
                 for requirement, servings in servings_of.items()
             }
@@ -386,8 +386,8 @@ class CountModel:
             mode.requirement: [] for _, mode, _ in self._modes()
         }
         on_node: Tally[int] = Tally()
-        for number, supply in enumerate(self.counted.supplies):
-            limits = self._servings.get(number, {})
+        for supply_index, supply in enumerate(self.counted.supplies):
+            limits = self._servings.get(supply_index, {})
             servings_of = grouped(supply.realise(values))
             # What few nodes can serve comes first, so that the rest goes around it.
             for requirement in sorted(
@@ -432,7 +432,7 @@ def placements_of(
 ) -> Iterator[Placement]:
     """Give a joint demand what has been found for it."""
     devices, picks = iter(served.devices), iter(mode.picks)
-    members = [joint[place] for place in mode.places]
+    members = [joint[position] for position in mode.places]
     demands = [problem.demands[member] for member in members]
     for member, demand, granted in zip(
         members, demands, granted_with(demands), strict=True
@@ -600,8 +600,10 @@ def _are_dedicated(
 
 def _each_bin(supply: PatternSupply, before: Sequence[bool]) -> PatternSupply:
     """Bins that were in use before cost nothing, and come first."""
-    order = sorted(range(len(before)), key=lambda place: not before[place])
-    bins = [supply.bins[place] for place in order]
+    order = sorted(
+        range(len(before)), key=lambda bin_index: not before[bin_index]
+    )
+    bins = [supply.bins[bin_index] for bin_index in order]
     return supply.costed(Costing(free=sum(before)), bins)
 
 
@@ -614,26 +616,27 @@ def _by_node(
     on_node: dict[int, dict[int, list[Bin]]] = defaultdict(
         lambda: defaultdict(list)
     )
-    for number, supply in enumerate(supplies):
+    for supply_index, supply in enumerate(supplies):
         for bin_ in supply.bins:
-            on_node[bin_.nodes[0]][number].append(bin_)
+            on_node[bin_.nodes[0]][supply_index].append(bin_)
     nodes_by_content: dict[frozenset[tuple[int, int]], list[int]] = defaultdict(
         list
     )
     for node in sorted(on_node):
         content = frozenset(
-            (number, len(bins)) for number, bins in on_node[node].items()
+            (supply_index, len(bins))
+            for supply_index, bins in on_node[node].items()
         )
         nodes_by_content[content].append(node)
     for type_, (content, nodes) in enumerate(nodes_by_content.items()):
-        for number, per_node in sorted(content):
-            columns = [on_node[node][number] for node in nodes]
+        for supply_index, per_node in sorted(content):
+            columns = [on_node[node][supply_index] for node in nodes]
             # In turn over all nodes, or node by node.
             rows = zip(*columns, strict=True) if evenly else columns
             costing = Costing(
                 node_type=type_, nodes=len(nodes), per_node=per_node
             )
-            yield supplies[number].costed(
+            yield supplies[supply_index].costed(
                 costing, list(chain.from_iterable(rows))
             )
 
@@ -660,15 +663,15 @@ _COSTED: Final[
 
 
 def _costed(counts: CountModel) -> Iterator[tuple[int, PatternSupply]]:
-    for number, supply in enumerate(counts.counted.supplies):
+    for supply_index, supply in enumerate(counts.counted.supplies):
         assert isinstance(supply, PatternSupply)
-        yield number, supply
+        yield supply_index, supply
 
 
 def _devices_or_bins(counts: CountModel) -> list[Term]:
     by_serving = [
-        number
-        for number, supply in _costed(counts)
+        supply_index
+        for supply_index, supply in _costed(counts)
         if supply.costing.each_serving
     ]
     terms: list[Term] = []
@@ -676,12 +679,12 @@ def _devices_or_bins(counts: CountModel) -> list[Term]:
         for requirement, servings in servings_of.items():
             devices = counts.counted.requirements[requirement].devices
             terms.append((servings, devices))
-    for number, supply in _costed(counts):
+    for supply_index, supply in _costed(counts):
         if supply.costing.each_serving:
             continue
         free = supply.costing.free
         opened = counts.cp.new_int_var(
-            0, len(supply.bins) - free, f"opened {number}"
+            0, len(supply.bins) - free, f"opened {supply_index}"
         )
         used = cp_model.LinearExpr.sum(supply.variables)
         counts.cp.add(used <= opened + free)
@@ -707,14 +710,14 @@ def _peak(counts: CountModel) -> list[Term]:
     """Return a term for each number of demands that some node exceeds."""
     servings = counts.limit_servings(range(len(counts.counted.supplies)))
     types: dict[int, _Type] = {}
-    for number, supply in _costed(counts):
+    for supply_index, supply in _costed(counts):
         costing = supply.costing
         type_ = types.setdefault(costing.node_type, _Type(costing.nodes))
-        type_.servings += servings[number].values()
+        type_.servings += servings[supply_index].values()
         largest = max((pattern.size for pattern in supply.patterns), default=0)
         type_.capacity += costing.per_node * largest
         if costing.per_node == 1:
-            type_.apart.append((supply, servings[number]))
+            type_.apart.append((supply, servings[supply_index]))
     highest = max((type_.capacity for type_ in types.values()), default=0)
     exceeded = [
         counts.cp.new_bool_var(f"more than {level} on a node")

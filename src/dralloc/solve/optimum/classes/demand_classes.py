@@ -107,12 +107,12 @@ class Listed(list[T]):
 
     def number(self, entry: T, key: Hashable = None) -> int:
         """The number of an entry, which comes last if it is new."""
-        number = self._numbers.setdefault(
+        entry_index = self._numbers.setdefault(
             entry if key is None else key, len(self)
         )
-        if number == len(self):
+        if entry_index == len(self):
             self.append(entry)
-        return number
+        return entry_index
 
 
 # ----------------------------------------------------------------------------
@@ -232,8 +232,8 @@ class DemandClass:
         placed = mode.places if mode else ()
         return sum(
             tier.of(weight)
-            for place, weight in enumerate(self.weights)
-            if place not in placed
+            for position, weight in enumerate(self.weights)
+            if position not in placed
         )
 
     @property
@@ -243,7 +243,9 @@ class DemandClass:
         What has no weight may be missed without anything lost.
         """
         counting = {
-            place for place, weight in enumerate(self.weights) if weight > 0
+            position
+            for position, weight in enumerate(self.weights)
+            if weight > 0
         }
         ranks = [
             mode.rank for mode in self.modes if counting <= set(mode.places)
@@ -297,7 +299,7 @@ _Numbered = tuple[int, tuple[CounterIndex, ...]]
 _NONE: Final[_Numbered] = (-1, ())
 
 Profile = tuple[tuple[int, Charge], ...]
-"""The item types that a device can serve, with what each takes of it; counters by their place in `charged`.
+"""The item types that a device can serve, with what each takes of it; counters by their position in `charged`.
 
 So devices have one profile if they differ in nothing but which counters they charge by request: those of their own
 nodes (KEP-5517), or of their own GPUs (KEP-5941).
@@ -410,10 +412,10 @@ class _UsabilityCheck:
         profile = self._matching(device)
         if profile != _NONE and self.narrows:
             profile = self._with_attributes(profile, device)
-        number, _ = profile
-        if number < 0:
+        profile_index, _ = profile
+        if profile_index < 0:
             return profile
-        if self.charges[number]:
+        if self.charges[profile_index]:
             return self._with_room(profile, device)
         if view.consumes and not self.ledger.has_counters(view, _NOTHING):
             return _NONE
@@ -432,11 +434,11 @@ class _UsabilityCheck:
 
     def _answers(self, device: DeviceIndex) -> tuple[Profile, bool]:
         eligibility, profile, failed = self.problem.eligibility, [], False
-        for number, (alternative, _) in enumerate(self.types):
+        for type_, (alternative, _) in enumerate(self.types):
             selected = eligibility.selects(alternative, device)
             if isinstance(selected, AllocationError):
                 failed = True
-                if not self._is_required(number, device):
+                if not self._is_required(type_, device):
                     continue
                 if self.strict_cel:
                     raise selected
@@ -445,7 +447,7 @@ class _UsabilityCheck:
                 charge = eligibility.charge(alternative, device)
                 if charge is not None:
                     profile.append(
-                        (number, Charge(charge.capacity, charge.counters))
+                        (type_, Charge(charge.capacity, charge.counters))
                     )
         return tuple(profile), failed
 
@@ -464,41 +466,44 @@ class _UsabilityCheck:
 
     def _number(self, offers: Iterable[tuple[int, Charge]]) -> _Numbered:
         """The number of a profile, of whichever counters, and these in the order in which it charges them."""
-        places: dict[CounterIndex, CounterIndex] = {}
+        counter_positions: dict[CounterIndex, CounterIndex] = {}
         profile = tuple(
-            [(type_, _with_places(charge, places)) for type_, charge in offers]
+            [
+                (type_, _with_places(charge, counter_positions))
+                for type_, charge in offers
+            ]
         )
         if not profile:
             return _NONE
-        number = self.usable.profiles.number(profile)
-        if number == len(self.charges):
+        profile_index = self.usable.profiles.number(profile)
+        if profile_index == len(self.charges):
             charges = any(
                 charge.capacity or charge.counters for _, charge in profile
             )
             self.charges.append(charges)
-        return number, tuple(places)
+        return profile_index, tuple(counter_positions)
 
     def _with_attributes(
         self, numbered: _Numbered, device: DeviceIndex
     ) -> _Numbered:
         """Return the profile without the types whose constraints name attributes that the device lacks."""
-        number, charged = numbered
+        profile_index, charged = numbered
         attributes = self.problem.devices[device].attributes
-        key = number, tuple(attributes)
+        key = profile_index, tuple(attributes)
         if key not in self.narrowed:
             offers = [
                 (type_, charge)
-                for type_, charge in self.usable.profiles[number]
+                for type_, charge in self.usable.profiles[profile_index]
                 if self.types[type_].attributes <= attributes.keys()
             ]
             self.narrowed[key] = self._number(offers)
-        narrowed, places = self.narrowed[key]
-        return narrowed, tuple([charged[place] for place in places])
+        narrowed, positions = self.narrowed[key]
+        return narrowed, tuple([charged[position] for position in positions])
 
     def _with_room(self, numbered: _Numbered, device: DeviceIndex) -> _Numbered:
         """Return the profile without the types for which there is too little free."""
-        (number, charged), view = numbered, self.problem.devices[device]
-        profile = self.usable.profiles[number]
+        (profile_index, charged), view = numbered, self.problem.devices[device]
+        profile = self.usable.profiles[profile_index]
         offers = [
             (type_, charge)
             for type_, charge in _named(profile, charged)
@@ -514,7 +519,8 @@ def _named(profile: Profile, charged: Sequence[CounterIndex]) -> Profile:
     if not charged:
         return profile
     counter_at = {
-        CounterIndex(place): counter for place, counter in enumerate(charged)
+        CounterIndex(position): counter
+        for position, counter in enumerate(charged)
     }
     named = []
     for type_, charge in profile:
@@ -524,15 +530,17 @@ def _named(profile: Profile, charged: Sequence[CounterIndex]) -> Profile:
 
 
 def _with_places(
-    charge: Charge, places: dict[CounterIndex, CounterIndex]
+    charge: Charge, counter_positions: dict[CounterIndex, CounterIndex]
 ) -> Charge:
-    """The charge with the places of its counters, where new ones come last."""
+    """The charge with the positions of its counters, where new ones come last."""
     if not charge.counters:
         return charge
     counters = []
     for counter, amount in charge.counters:
-        place = places.setdefault(counter, CounterIndex(len(places)))
-        counters.append((place, amount))
+        position = counter_positions.setdefault(
+            counter, CounterIndex(len(counter_positions))
+        )
+        counters.append((position, amount))
     return replace(charge, counters=tuple(counters))
 
 
@@ -554,10 +562,12 @@ def budgeted_amounts(
     for resource in resources:
         amounts_of_type = _by_type(problem, usable, resource)
         amounts: dict[int, int] = {}
-        for number, requirement in enumerate(demand_classes.requirements):
+        for requirement_index, requirement in enumerate(
+            demand_classes.requirements
+        ):
             total = _amount(requirement, amounts_of_type)
             if total is not None:
-                amounts[number] = total
+                amounts[requirement_index] = total
         budgeted[resource] = amounts
     return budgeted
 

@@ -93,13 +93,13 @@ def as_flow_source(
     if len(layout.block) != 2 or not layout.groups[0].shareable:
         return None
     sizes = {}
-    for number in asked_for:
-        if space.may_serve(requirements[number]):
-            item_groups = requirements[number].item_groups
+    for requirement in asked_for:
+        if space.may_serve(requirements[requirement]):
+            item_groups = requirements[requirement].item_groups
             if len(item_groups) > 1 or item_groups[0].number > 1:
                 return None
             uses = layout.groups[0].uses[item_groups[0].type]
-            sizes[number] = sum(amount for _, amount in uses)
+            sizes[requirement] = sum(amount for _, amount in uses)
     if min(sizes.values(), default=0) > 0:
         return FlowSource(layout.block[1], sizes, space.bin_class.bins)
     return None
@@ -234,7 +234,7 @@ def _flow_arcs(
 # reason as there.
 
 BinsByDomain = Mapping[tuple[str | None, ...], Mapping[int, list[Bin]]]
-"""By part (of each topology the domain, None for none), the bins by the place of their class."""
+"""By part (of each topology the domain, None for none), the bins by the index of their class."""
 
 _At = tuple[int, int]
 """A part and a requirement."""
@@ -249,7 +249,7 @@ def bins_by_domain(
     parts: dict[tuple[str | None, ...], dict[int, list[Bin]]] = defaultdict(
         lambda: defaultdict(list)
     )
-    for place, space in enumerate(spaces):
+    for space_index, space in enumerate(spaces):
         for bin_ in space.bin_class.bins:
             domains_of_nodes = set()
             for node in bin_.nodes:
@@ -258,7 +258,7 @@ def bins_by_domain(
                 domains_of_nodes.add(domains)
             if len(domains_of_nodes) > 1:
                 return None
-            parts[domains][place].append(bin_)
+            parts[domains][space_index].append(bin_)
     return parts
 
 
@@ -275,8 +275,8 @@ class DomainCounts(DomainSupply):
         self.supplies: list[list[PatternSupply]] = []
         for bins_by_class in parts.values():
             supplies = [
-                PatternSupply(spaces[place], patterns[place], bins)
-                for place, bins in bins_by_class.items()
+                PatternSupply(spaces[space_index], patterns[space_index], bins)
+                for space_index, bins in bins_by_class.items()
             ]
             self.supplies.append(supplies)
         self.domains: dict[int, dict[str, list[int]]] = {
@@ -500,11 +500,14 @@ class _Trip(NamedTuple):
         ):
             served, count = [], steps[boarding.layer]
             for _ in range(boarding.members):
-                place = 0
-                while len(free[place]) < count:
-                    place += 1
-                devices, free[place] = free[place][:count], free[place][count:]
-                node = self.bins[place].nodes[0]
+                bin_index = 0
+                while len(free[bin_index]) < count:
+                    bin_index += 1
+                devices, free[bin_index] = (
+                    free[bin_index][:count],
+                    free[bin_index][count:],
+                )
+                node = self.bins[bin_index].nodes[0]
                 served.append(Served((tuple(sorted(devices)),), node))
             yield boarding, served
 
@@ -528,8 +531,8 @@ class DivisibleFlow(DomainSupply):
     ) -> None:
         """Enter a domain, or a bin in none, by the requirements that it can serve."""
         possible = tuple(
-            number
-            for number, boarding in enumerate(self.boardings)
+            boarding_index
+            for boarding_index, boarding in enumerate(self.boardings)
             if boarding.requirement in able
             and (is_domain or boarding.gang_class is None)
         )
@@ -598,16 +601,16 @@ class DivisibleFlow(DomainSupply):
             cp.add(sum_of(terms) <= len(self._sources.get(state, ())))
         supplied: dict[int, list[Term]] = defaultdict(list)
         for sort, boardings in enumerate(self._sorts):
-            for number in boardings:
-                boarding = self.boardings[number]
+            for boarding_index in boardings:
+                boarding = self.boardings[boarding_index]
                 arcs = of_size.get((sort, boarding.layer, boarding.size))
                 if not arcs:
                     continue
                 most_boarded = sum(flow.domain.max() for flow, _ in arcs)
-                name = f"boarded {number} {sort}"
+                name = f"boarded {boarding_index} {sort}"
                 boarded = cp.new_int_var(0, most_boarded, name)
                 arcs.append((boarded, 1))
-                self._boarded[number, sort] = boarded
+                self._boarded[boarding_index, sort] = boarded
                 if boarding.gang_class is None:
                     supplied[boarding.requirement].append((boarded, 1))
         # As many, for a path without what nobody uses is a path as well.
@@ -623,8 +626,8 @@ class DivisibleFlow(DomainSupply):
     ) -> None:
         """As many members are placed as board, of no more gangs than there are."""
         boarded: dict[int, list[Term]] = defaultdict(list)
-        for (number, _), variable in self._boarded.items():
-            boarding = self.boardings[number]
+        for (boarding_index, _), variable in self._boarded.items():
+            boarding = self.boardings[boarding_index]
             if boarding.gang_class is not None:
                 terms = boarded[boarding.gang_class]
                 terms.append((variable, boarding.members))
@@ -682,8 +685,8 @@ class DivisibleFlow(DomainSupply):
                 trip = waiting[before].pop()
                 stops[before.sort, before.layer, size].append(trip)
                 waiting[after].append(trip)
-        for (number, sort), variable in self._boarded.items():
-            boarding = self.boardings[number]
+        for (boarding_index, sort), variable in self._boarded.items():
+            boarding = self.boardings[boarding_index]
             at_size = stops[sort, boarding.layer, boarding.size]
             for _ in range(values[variable.index]):
                 at_size.pop().boarded.append(boarding)
@@ -710,14 +713,15 @@ def as_divisible_flow(
         for mode in demand_class.modes
     }
     steps = sorted(
-        {requirements[number].devices for number in asked_for}, reverse=True
+        {requirements[requirement].devices for requirement in asked_for},
+        reverse=True,
     )
     if any(larger % smaller for larger, smaller in pairwise(steps)):
         return None
-    for number in asked_for:
+    for requirement in asked_for:
         if (
-            len(requirements[number].item_groups) > 1
-            or requirements[number].rules
+            len(requirements[requirement].item_groups) > 1
+            or requirements[requirement].rules
         ):
             return None
     members = [
@@ -734,7 +738,7 @@ def as_divisible_flow(
     able = [_able(space, requirements, asked_for) for space in spaces]
     flow = DivisibleFlow(steps, list(_boardings(classes, requirements, steps)))
     for domains, by_class in parts.items():
-        able_here = {able[place] for place in by_class}
+        able_here = {able[space_index] for space_index in by_class}
         if len(able_here) > 1:
             return None
         [served_here] = able_here
@@ -791,18 +795,18 @@ def _able(
     if any(device.shareable or device.consumes for device in devices):
         return None
     reachable = [
-        number
-        for number in asked_for
-        if requirements[number].nodes in space.node_sets[0]
+        requirement
+        for requirement in asked_for
+        if requirements[requirement].nodes in space.node_sets[0]
     ]
     able: set[frozenset[int]] = set()
     for profile in {device.profile for device in devices}:
         types = {item_type for item_type, _ in profiles[profile]}
         able.add(
             frozenset(
-                number
-                for number in reachable
-                if requirements[number].item_groups[0].type in types
+                requirement
+                for requirement in reachable
+                if requirements[requirement].item_groups[0].type in types
             )
         )
     return able.pop() if len(able) == 1 else None

@@ -210,8 +210,8 @@ class ServingModes:
         """
         best: dict[Hashable, ServingMode] = {}
         mode_count = 0
-        for places in _subsets(self._runs(joint, all_or_none=all_or_none)):
-            placed = [joint[place] for place in places]
+        for positions in _subsets(self._runs(joint, all_or_none=all_or_none)):
+            placed = [joint[position] for position in positions]
             requests = list(_granted_requests(placed))
             options: list[list[_Option]] = []
             for granted in requests:
@@ -222,10 +222,10 @@ class ServingModes:
             if mode_count > _MOST_MODES or len(options) < len(requests):
                 return None
             for chosen in product(*options):
-                mode = self._mode(places, placed, requests, chosen)
+                mode = self._mode(positions, placed, requests, chosen)
                 if mode is None:
                     continue
-                key = mode.requirement, places
+                key = mode.requirement, positions
                 if key not in best or mode.rank < best[key].rank:
                     best[key] = mode
         return tuple(
@@ -277,7 +277,7 @@ class ServingModes:
 
     def _mode(
         self,
-        places: tuple[int, ...],
+        positions: tuple[int, ...],
         placed: Sequence[Demand],
         requests: Sequence[_GrantedRequest],
         chosen: Sequence[_Option],
@@ -295,11 +295,11 @@ class ServingModes:
         picks = tuple(option.pick for option in chosen)
         rank = sum(option.spec.rank for option in chosen)
         shared = tuple(
-            place
-            for place, granted in enumerate(requests)
+            group_index
+            for group_index, granted in enumerate(requests)
             if granted.claim.key in self.users
         )
-        return ServingMode(requirement, picks, rank, places, shared)
+        return ServingMode(requirement, picks, rank, positions, shared)
 
     def _requirement(
         self,
@@ -313,7 +313,7 @@ class ServingModes:
         covered: dict[
             Hashable, tuple[ConstraintKind, list[tuple[int, str]]]
         ] = {}
-        for place, (granted, option) in enumerate(
+        for group_index, (granted, option) in enumerate(
             zip(requests, chosen, strict=True)
         ):
             item_type = self._item_type(option)
@@ -327,12 +327,12 @@ class ServingModes:
                     _, attributes = covered.setdefault(
                         key, (constraint.kind, [])
                     )
-                    attributes.append((place, attribute))
+                    attributes.append((group_index, attribute))
         rules = []
         for kind, attributes in covered.values():
             # A rule over one device always holds.
             device_count = sum(
-                item_groups[place].number for place, _ in attributes
+                item_groups[group_index].number for group_index, _ in attributes
             )
             if device_count > 1:
                 rules.append(AttributeRule(kind, tuple(attributes)))
@@ -354,20 +354,23 @@ class ServingModes:
             return 0
         selection = id(demand.nodes)
         if selection not in self._known_node_sets:
-            number = self.demand_classes.node_sets.number(
+            set_index = self.demand_classes.node_sets.number(
                 frozenset(demand.nodes)
             )
-            self._known_node_sets[selection] = number
+            self._known_node_sets[selection] = set_index
         return self._known_node_sets[selection]
 
     def _common_nodes(self, node_sets: Iterable[int]) -> int:
         """Return the number of the set of nodes that are in all of these sets."""
-        numbers = set(node_sets) - {0}
-        if not numbers:
+        set_indices = set(node_sets) - {0}
+        if not set_indices:
             return 0
-        if len(numbers) == 1:
-            return numbers.pop()
-        sets = [self.demand_classes.node_sets[number] for number in numbers]
+        if len(set_indices) == 1:
+            return set_indices.pop()
+        sets = [
+            self.demand_classes.node_sets[set_index]
+            for set_index in set_indices
+        ]
         common = frozenset.intersection(
             *(nodes for nodes in sets if nodes is not None)
         )
@@ -376,13 +379,13 @@ class ServingModes:
 
 def _granted_requests(demands: Sequence[Demand]) -> Iterator[_GrantedRequest]:
     """Yield the requests of demands on one node, those of shared claims once: with the first that lists them."""
-    number = 0
+    claim_index = 0
     for demand, is_granted in zip(demands, granted_with(demands), strict=True):
         for claim, granted_here in zip(demand.claims, is_granted, strict=True):
             if granted_here:
                 for request in claim.requests:
-                    yield _GrantedRequest(number, claim, request)
-                number += 1
+                    yield _GrantedRequest(claim_index, claim, request)
+                claim_index += 1
 
 
 def granted_with(demands: Iterable[Demand]) -> Iterator[list[bool]]:
@@ -403,13 +406,13 @@ def _subsets(runs: Sequence[tuple[int, bool]]) -> Iterator[tuple[int, ...]]:
         fewest = length if always else 0
         ranges.append(range(fewest, length + 1))
     for counts in product(*ranges):
-        places: list[int] = []
+        positions: list[int] = []
         start = 0
         for (length, _), count in zip(runs, counts, strict=True):
-            places += range(start, start + count)
+            positions += range(start, start + count)
             start += length
-        if places:
-            yield tuple(places)
+        if positions:
+            yield tuple(positions)
 
 
 class EveryDevice:

@@ -52,7 +52,7 @@ Block = tuple[int, ...]
 """Of a unit: devices left per group (see `_EqualDevices`), then what is left of counters, then of capacities."""
 
 Amounts = tuple[tuple[int, int], ...]
-"""What is taken from a block, by place."""
+"""What is taken from a block, by position."""
 
 State = tuple[Block, ...]
 """Of a bin: its units."""
@@ -81,7 +81,7 @@ class Transition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _EqualDevices:
-    """Equal devices of a unit; a shareable one is alone. Amounts are listed with their places in the block.
+    """Equal devices of a unit; a shareable one is alone. Amounts are listed with their positions in the block.
 
     ``opens``: what the first use consumes; ``uses``: by type, what each use takes; ``first``: both together.
     """
@@ -148,7 +148,8 @@ class StateSpace:
             self.layouts.append(self._layout(unit, start))
             start += len(unit.devices)
         by_key = grouped(
-            (layout.key, number) for number, layout in enumerate(self.layouts)
+            (layout.key, unit_index)
+            for unit_index, layout in enumerate(self.layouts)
         )
         self.equal_units = [
             members for members in by_key.values() if len(members) > 1
@@ -163,8 +164,8 @@ class StateSpace:
         for position, device in enumerate(unit.devices):
             values = self.bin_class.values[start + position]
             nodes = frozenset(
-                number
-                for number, node in enumerate(self.bin_class.nodes)
+                node_index
+                for node_index, node in enumerate(self.bin_class.nodes)
                 if start + position in node.reach
             )
             alone = position if device.shareable else -1
@@ -190,8 +191,10 @@ class StateSpace:
                     (capacity_at[name], amount)
                     for name, amount in charge.capacity
                 ]
-                for place, amount in charge.counters:
-                    amounts.append((counters[device.charged[place]], amount))
+                for charge_position, amount in charge.counters:
+                    amounts.append(
+                        (counters[device.charged[charge_position]], amount)
+                    )
                 takes[type_] = amounts
             opens = tuple(
                 (counters[counter], amount)
@@ -218,8 +221,8 @@ class StateSpace:
             )
             groups.append(group)
         key = unit, tuple((group.values, group.nodes) for group in groups)
-        number = self._layout_keys.setdefault(key, len(self._layout_keys))
-        return _UnitLayout(tuple(groups), tuple(block), number)
+        layout_key = self._layout_keys.setdefault(key, len(self._layout_keys))
+        return _UnitLayout(tuple(groups), tuple(block), layout_key)
 
     @property
     def size(self) -> int:
@@ -228,7 +231,7 @@ class StateSpace:
 
     def transitions(
         self,
-        number: int,
+        requirement_index: int,
         requirement: Requirement,
         state: State,
         effort: Effort | None = None,
@@ -247,7 +250,10 @@ class StateSpace:
             after, order = self._canonical(blocks)
             if after not in seen:
                 seen.add(after)
-                yield after, Transition(number, node, device_uses, order)
+                yield (
+                    after,
+                    Transition(requirement_index, node, device_uses, order),
+                )
 
     def may_serve(self, requirement: Requirement) -> bool:
         """Whether a requirement can be served while all is there; True also if it takes long to find out."""
@@ -271,7 +277,7 @@ class StateSpace:
             for item_group in requirement.item_groups
         )
         return all(
-            number <= self._most_uses(type_) for type_, number in needed.items()
+            count <= self._most_uses(type_) for type_, count in needed.items()
         )
 
     def _most_uses(self, type_: int) -> float:
@@ -307,8 +313,8 @@ class StateSpace:
         order = list(range(len(canonical)))
         for members in self.equal_units:
             by_state = sorted(members, key=canonical.__getitem__)
-            for place, unit in zip(members, by_state, strict=True):
-                order[place] = unit
+            for position, unit in zip(members, by_state, strict=True):
+                order[position] = unit
         return tuple(canonical[unit] for unit in order), tuple(order)
 
     def _canonical_block(self, layout: _UnitLayout, block: Block) -> Block:
@@ -321,8 +327,8 @@ class StateSpace:
 def _without_unusable(layout: _UnitLayout, block: Block) -> Block:
     """Nothing left of a group that cannot be opened or used, and of what no group that is left could use."""
     canonical = [0] * len(block)
-    for number, group in enumerate(layout.groups):
-        if not block[number]:
+    for group_index, group in enumerate(layout.groups):
+        if not block[group_index]:
             continue
         usable = [
             amounts
@@ -331,18 +337,18 @@ def _without_unusable(layout: _UnitLayout, block: Block) -> Block:
         ]
         if not usable:
             continue
-        canonical[number] = block[number]
+        canonical[group_index] = block[group_index]
         if group.flag is not None:
             canonical[group.flag] = block[group.flag]
         for amounts in usable:
-            for place, _ in amounts:
-                canonical[place] = block[place]
+            for position, _ in amounts:
+                canonical[position] = block[position]
     return tuple(canonical)
 
 
 def _fits(block: Block, amounts: Amounts) -> bool:
-    for place, amount in amounts:  # noqa: SIM110 - as a loop, for it is the hottest place of the package
-        if block[place] < amount:
+    for position, amount in amounts:  # noqa: SIM110 - as a loop, for it is the hottest place of the package
+        if block[position] < amount:
             return False
     return True
 
@@ -361,27 +367,27 @@ class _TransitionSearch:
         self.space = space
         self.types = [group.type for group in requirement.item_groups]
         self.picks = [
-            place
-            for place, group in enumerate(requirement.item_groups)
+            item_group_index
+            for item_group_index, group in enumerate(requirement.item_groups)
             for _ in range(group.number)
         ]
         self.options: list[list[tuple[int, int, _EqualDevices]]] = []
         for item_group in requirement.item_groups:
             options = [
-                (unit, number, group)
+                (unit, group_index, group)
                 for unit, layout in enumerate(space.layouts)
-                for number, group in enumerate(layout.groups)
+                for group_index, group in enumerate(layout.groups)
                 if item_group.type in group.uses and node in group.nodes
             ]
             self.options.append(options)
-        # By kind: for each item group under the rule, the place of the attribute.
+        # By kind: for each item group under the rule, the index of the attribute.
         self.rules: list[tuple[ConstraintKind, dict[int, int]]] = []
         names = space.bin_class.attributes
         for rule in requirement.rules:
-            places = {
+            attribute_indices = {
                 group: names.index(name) for group, name in rule.attributes
             }
-            self.rules.append((rule.kind, places))
+            self.rules.append((rule.kind, attribute_indices))
 
     def run(
         self,
@@ -402,23 +408,28 @@ class _TransitionSearch:
         is_last = self.picks[pick + 1 : pick + 2] != [item_group]
         self.effort.spend(len(self.options[item_group]))
         tried: set[tuple[int, Block, int]] = set()
-        for number in range(first, len(self.options[item_group])):
-            unit, place, group = self.options[item_group][number]
+        for option_index in range(first, len(self.options[item_group])):
+            unit, group_index, group = self.options[item_group][option_index]
             block = state[unit]
-            if not block[place]:
+            if not block[group_index]:
                 continue
-            key = self.space.layouts[unit].key, block, place
+            key = self.space.layouts[unit].key, block, group_index
             if key in tried:
                 continue
             tried.add(key)
-            block_after = _use(block, place, group, self.types[item_group])
+            block_after = _use(
+                block, group_index, group, self.types[item_group]
+            )
             if block_after is None or not self._agrees(
                 item_group, group, device_uses
             ):
                 continue
             after = (*state[:unit], block_after, *state[unit + 1 :])
-            uses_after = (*device_uses, DeviceUse(item_group, unit, place))
-            next_first = 0 if is_last else number + group.shareable
+            uses_after = (
+                *device_uses,
+                DeviceUse(item_group, unit, group_index),
+            )
+            next_first = 0 if is_last else option_index + group.shareable
             yield from self.run(pick + 1, next_first, after, uses_after)
 
     def _agrees(
@@ -459,7 +470,7 @@ class _TransitionSearch:
 
 
 def _use(
-    block: Block, place: int, group: _EqualDevices, type_: int
+    block: Block, group_index: int, group: _EqualDevices, type_: int
 ) -> Block | None:
     amounts = group.next_use(block)[type_]
     if not _fits(block, amounts):
@@ -468,7 +479,7 @@ def _use(
     for at, amount in amounts:
         after[at] -= amount
     if not group.shareable:
-        after[place] -= 1
+        after[group_index] -= 1
     elif group.flag is not None:
         after[group.flag] = 0
     return tuple(after)
@@ -514,10 +525,15 @@ def maximal_patterns(
     -------
     None if it takes more of them.
     """
-    numbers = sorted(
-        number for number in supply if space.may_serve(requirements[number])
+    requirement_indices = sorted(
+        requirement
+        for requirement in supply
+        if space.may_serve(requirements[requirement])
     )
-    supplied = [(number, supply[number]) for number in numbers]
+    supplied = [
+        (requirement, supply[requirement])
+        for requirement in requirement_indices
+    ]
     try:
         multisets = _multisets(space, requirements, supplied, Effort(limit))
     except TooMuchEffort:
@@ -525,11 +541,14 @@ def maximal_patterns(
     patterns = []
     for multiset, path in multisets.items():
         larger = (
-            _with_one_more(multiset, place) for place in range(len(multiset))
+            _with_one_more(multiset, position)
+            for position in range(len(multiset))
         )
         if not any(counts in multisets for counts in larger):
-            counts = zip(numbers, multiset, strict=True)
-            served = tuple((number, count) for number, count in counts if count)
+            counts = zip(requirement_indices, multiset, strict=True)
+            served = tuple(
+                (requirement, count) for requirement, count in counts if count
+            )
             patterns.append(Pattern(served, _transitions_of(path)))
     return patterns
 
@@ -555,16 +574,18 @@ def _multisets(
             multisets[counts] = next(iter(states.values()))
             # Requirements are added in the order of their numbers.
             last = max(
-                (place for place, count in enumerate(counts) if count),
+                (position for position, count in enumerate(counts) if count),
                 default=0,
             )
-            for place, (number, limit) in enumerate(supply[last:], last):
-                if counts[place] == limit:
+            for position, (requirement, limit) in enumerate(
+                supply[last:], last
+            ):
+                if counts[position] == limit:
                     continue
-                larger = _with_one_more(counts, place)
+                larger = _with_one_more(counts, position)
                 for state, path in states.items():
                     transitions = space.transitions(
-                        number, requirements[number], state, effort
+                        requirement, requirements[requirement], state, effort
                     )
                     for after, transition in transitions:
                         reached = next_layer.setdefault(larger, {})
@@ -573,8 +594,8 @@ def _multisets(
     return multisets
 
 
-def _with_one_more(counts: tuple[int, ...], place: int) -> tuple[int, ...]:
-    return (*counts[:place], counts[place] + 1, *counts[place + 1 :])
+def _with_one_more(counts: tuple[int, ...], position: int) -> tuple[int, ...]:
+    return (*counts[:position], counts[position] + 1, *counts[position + 1 :])
 
 
 def _transitions_of(path: Path) -> tuple[Transition, ...]:
@@ -683,13 +704,13 @@ class PatternSupply(Supply):
 
     def build(self, cp: cp_model.CpModel) -> Mapping[int, list[Term]]:
         """Add one variable per pattern."""
-        number = len(self.bins)
+        bin_count = len(self.bins)
         self.variables = [
-            cp.new_int_var(0, number, f"pattern {pattern.counts}")
+            cp.new_int_var(0, bin_count, f"pattern {pattern.counts}")
             for pattern in self.patterns
         ]
         if len(self.variables) > 1:
-            cp.add(cp_model.LinearExpr.sum(self.variables) <= number)
+            cp.add(cp_model.LinearExpr.sum(self.variables) <= bin_count)
         return grouped(
             (requirement, (variable, count))
             for variable, pattern in zip(

@@ -127,7 +127,7 @@ class NodeDrafts:
             for node in self._nodes
         ]
         order = [
-            self._nodes[place] for place in weighted_order(self._random, unpaid)
+            self._nodes[index] for index in weighted_order(self._random, unpaid)
         ]
         alike = set(self._alike[order[0]])
         similar = [node for node in order if node in alike]
@@ -198,4 +198,4 @@ class NodeDrafts:
 
     def _shuffled(self, nodes: Sequence[NodeIndex]) -> list[NodeIndex]:
         order = self._random.permutation(len(nodes))
-        return [nodes[place] for place in order.tolist()]
+        return [nodes[index] for index in order.tolist()]

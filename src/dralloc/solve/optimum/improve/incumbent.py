@@ -137,7 +137,7 @@ class Bonds:
             claim.key for demand in problem.demands for claim in demand.claims
         )
         forest: UnionFind[Hashable] = UnionFind()
-        for number, demand in numbered(problem.demands):
+        for demand_index, demand in numbered(problem.demands):
             shared_claims = [
                 ("claim", claim.key)
                 for claim in demand.claims
@@ -145,12 +145,16 @@ class Bonds:
             ]
             scopes = [("scope", scope) for scope in demand.group_scopes]
             gang = [("gang", demand.placed_with)] if demand.placed_with else []
-            forest.union(("demand", number), *shared_claims, *scopes, *gang)
+            forest.union(
+                ("demand", demand_index), *shared_claims, *scopes, *gang
+            )
         for members in together:
-            forest.union(*(("demand", number) for number in members))
+            forest.union(
+                *(("demand", demand_index) for demand_index in members)
+            )
         blocks = grouped(
-            (forest["demand", number], number)
-            for number in indices(problem.demands)
+            (forest["demand", demand_index], demand_index)
+            for demand_index in indices(problem.demands)
         )
         self.blocks: Sequence[tuple[DemandIndex, ...]] = [
             tuple(block) for block in blocks.values()
@@ -180,6 +184,6 @@ class Bonds:
 
 
 def _roles(problem: Problem) -> Iterator[tuple[InterPodRule, DemandIndex]]:
-    for number, demand in numbered(problem.demands):
+    for index, demand in numbered(problem.demands):
         for role in demand.roles:
-            yield role.rule, number
+            yield role.rule, index

@@ -32,7 +32,7 @@ def weighted_order(
     shares = np.array(weights, dtype=np.float64)
     shares += max(_LITTLE_WEIGHT * shares.mean(), 1.0) if len(shares) else 0
     arrivals = random.exponential(size=len(shares)) / shares
-    return [int(place) for place in np.argsort(arrivals, kind="stable")]
+    return [int(index) for index in np.argsort(arrivals, kind="stable")]
 
 
 class WaitingBlocks:
@@ -90,13 +90,13 @@ class WaitingBlocks:
     def at_random(self) -> list[int]:
         """Return all that wait, in any order."""
         order = self._random.permutation(len(self._waiting))
-        return [self._waiting[place] for place in order.tolist()]
+        return [self._waiting[index] for index in order.tolist()]
 
     def by_promise(self) -> list[int]:
         """Return all that wait, in an order in which those tend to come first that most is to be gained by."""
         promises = [self._promises[block] for block in self._waiting]
         order = weighted_order(self._random, promises)
-        return [self._waiting[place] for place in order]
+        return [self._waiting[index] for index in order]
 
     def _promise(
         self, members: Sequence[DemandIndex], appraisal: Appraisal | None

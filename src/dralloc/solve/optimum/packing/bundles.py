@@ -79,8 +79,11 @@ class Bundles:
         self, requirement: Requirement, positions: Sequence[int]
     ) -> int:
         """Return the number of a bundle: it is a requirement of its own, of one claim on any node."""
-        # By place in the requirement, the place in the bundle.
-        places = {position: place for place, position in enumerate(positions)}
+        # By position in the requirement, the position in the bundle.
+        bundle_positions = {
+            position: bundle_position
+            for bundle_position, position in enumerate(positions)
+        }
         item_groups = [
             requirement.item_groups[position]._replace(claim=0)
             for position in positions
@@ -88,9 +91,9 @@ class Bundles:
         rules = []
         for rule in requirement.rules:
             covered = {position for position, _ in rule.attributes}
-            if covered <= places.keys():
+            if covered <= bundle_positions.keys():
                 attributes = tuple(
-                    (places[position], name)
+                    (bundle_positions[position], name)
                     for position, name in rule.attributes
                 )
                 rules.append(AttributeRule(rule.kind, attributes))
@@ -205,8 +208,8 @@ def apart(
     for unit, device in devices:
         for item_type, charge in profiles[device.profile]:
             charged = [0] * len(positions)
-            for place, amount in charge.counters:
-                counter = device.charged[place]
+            for charge_position, amount in charge.counters:
+                counter = device.charged[charge_position]
                 charged[positions[unit, counter]] += amount
             first_charge = amounts.setdefault(item_type, tuple(charged))
             if first_charge != tuple(charged):
@@ -231,12 +234,14 @@ def _without_counters(bin_class: BinClass) -> BinClass:
     values = []
     for unit, part in parts:
         views.append(_view(bin_class.units[unit], part))
-        values += [bin_class.values[starts[unit] + place] for place in part]
+        values += [
+            bin_class.values[starts[unit] + position] for position in part
+        ]
     bins = []
     for bin_ in bin_class.bins:
         units = []
         for unit, part in parts:
-            units.append(tuple(bin_.units[unit][place] for place in part))
+            units.append(tuple(bin_.units[unit][position] for position in part))
         bins.append(Bin(tuple(units), bin_.nodes))
     return BinClass(
         tuple(views), bin_class.attributes, tuple(values), bin_class.nodes, bins
@@ -244,26 +249,26 @@ def _without_counters(bin_class: BinClass) -> BinClass:
 
 
 def _parts(view: UnitView) -> Collection[list[int]]:
-    """Return the devices of a unit, by place, that consume something of one counter."""
+    """Return the devices of a unit, by position, that consume something of one counter."""
     sets = DisjointSets(range(len(view.devices)))
     first_consumer: dict[int, int] = {}
-    for place, device in enumerate(view.devices):
+    for position, device in enumerate(view.devices):
         for counter, _ in device.consumes:
-            first = first_consumer.setdefault(counter, place)
-            sets.unite(first, place)
+            first = first_consumer.setdefault(counter, position)
+            sets.unite(first, position)
     return sets.groups(range(len(view.devices)))
 
 
 def _view(view: UnitView, part: Sequence[int]) -> UnitView:
     """Return the view of a part of a unit, with counters numbered as they appear there, and none charged."""
-    devices = [view.devices[place] for place in part]
-    numbers: dict[int, int] = {}
+    devices = [view.devices[position] for position in part]
+    counter_positions: dict[int, int] = {}
     for device in devices:
         for counter, _ in device.consumes:
-            numbers.setdefault(counter, len(numbers))
+            counter_positions.setdefault(counter, len(counter_positions))
     reduced = []
     for device in devices:
-        consumes = renumbered(device.consumes, numbers)
+        consumes = renumbered(device.consumes, counter_positions)
         reduced.append(device._replace(consumes=consumes, charged=()))
-    free = tuple(view.free[counter] for counter in numbers)
+    free = tuple(view.free[counter] for counter in counter_positions)
     return UnitView(tuple(reduced), free)

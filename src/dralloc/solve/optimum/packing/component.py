@@ -91,9 +91,9 @@ class PackingSearch:
 
     def construct(self, targets: Targets, stop: Stop) -> None:
         """Construct one more packing. Raises as `combine`."""
-        turn, number = divmod(self.constructed, len(self.heuristics))
+        turn, heuristic_index = divmod(self.constructed, len(self.heuristics))
         self.constructed += 1
-        heuristic = self.heuristics[number]
+        heuristic = self.heuristics[heuristic_index]
         noise = _NOISES[turn % len(_NOISES)]
         packing = heuristic.construct(targets, self.random, noise, stop)
         self.learn(packing)

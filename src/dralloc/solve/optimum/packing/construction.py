@@ -113,8 +113,8 @@ class Automaton:
         self.worth: Values = np.zeros((area_count, _FIRST_ROWS))
         self._states: Listed[tuple[int, Hashable]] = Listed([(-1, None)])
         self.starts: list[int] = []
-        for number, unit_type in enumerate(self.unit_types):
-            self.starts.append(self._number(number, unit_type.start))
+        for unit_type_index, unit_type in enumerate(self.unit_types):
+            self.starts.append(self._number(unit_type_index, unit_type.start))
 
     def advance(self, states: Numbers, item_type: int) -> Numbers:
         """Return the states after giving an item; negative where there is none to give."""
@@ -127,27 +127,27 @@ class Automaton:
         return after
 
     def _follow(self, state: int, item_type: int) -> int:
-        number, state_of_unit = self._states[state]
-        unit_type = self.unit_types[number]
+        unit_type_index, state_of_unit = self._states[state]
+        unit_type = self.unit_types[unit_type_index]
         if item_type not in unit_type.types:
             return _NO_STATE
         after = unit_type.step(state_of_unit, item_type)
         if after is None:
             return _NO_STATE
-        return self._number(number, after)
+        return self._number(unit_type_index, after)
 
     def _number(self, unit_type: int, state: Hashable) -> int:
         """Return the row of a state; a new one gets the next, and its worth in each area."""
         count = len(self._states)
-        number = self._states.number((unit_type, state))
-        if number < count:
-            return number
-        if number == len(self.next):
+        row = self._states.number((unit_type, state))
+        if row < count:
+            return row
+        if row == len(self.next):
             self._grow()
         for area, prices in enumerate(self.prices):
             worth = self.unit_types[unit_type].worth(state, prices)
-            self.worth[area, number] = worth
-        return number
+            self.worth[area, row] = worth
+        return row
 
     def _grow(self) -> None:
         """Make room for as many states again."""
@@ -242,8 +242,8 @@ class ConstructiveHeuristic:
         blocks = []
         for bin_type in bin_types:
             row = [nothing] * width
-            for place, unit_type in enumerate(bin_type.unit_types):
-                row[place] = of_unit_types[unit_type]
+            for column, unit_type in enumerate(bin_type.unit_types):
+                row[column] = of_unit_types[unit_type]
             blocks.append(np.tile(np.array(row), (len(bin_type.instances), 1)))
         return np.vstack(blocks)
 
@@ -404,9 +404,11 @@ class Column(NamedTuple):
     number: int
 
     @classmethod
-    def of(cls, packing: Packing, number: int) -> Column:
+    def of(cls, packing: Packing, bin_number: int) -> Column:
         """Return the column of a bin in a packing."""
-        return cls(tuple(packing.counts[number].tolist()), packing, number)
+        return cls(
+            tuple(packing.counts[bin_number].tolist()), packing, bin_number
+        )
 
 
 PackingSolution = list[list[tuple[Column, int]]]
@@ -425,8 +427,8 @@ class Columns:
             {} for _ in instance.bin_types
         ]
         self._bin_type_of: list[int] = []
-        for number, bin_type in enumerate(instance.bin_types):
-            self._bin_type_of += [number] * len(bin_type.instances)
+        for bin_type_index, bin_type in enumerate(instance.bin_types):
+            self._bin_type_of += [bin_type_index] * len(bin_type.instances)
 
     def add(self, packing: Packing) -> PackingSolution:
         """Add the columns of a packing; returns it as an answer."""
@@ -440,7 +442,7 @@ class Columns:
         answer: PackingSolution = []
         for columns, tally in zip(self.of_bin_type, copies, strict=True):
             answer.append(
-                [(columns[key], number) for key, number in tally.items()]
+                [(columns[key], count) for key, count in tally.items()]
             )
         return answer
 
@@ -450,9 +452,9 @@ def free_bins(
 ) -> dict[int, int]:
     """Return by bin type how many bins have no column."""
     free: dict[int, int] = {}
-    for number, bin_type in enumerate(instance.bin_types):
-        in_use = sum(copies for _, copies in answer[number])
-        free[number] = len(bin_type.instances) - in_use
+    for bin_type_index, bin_type in enumerate(instance.bin_types):
+        in_use = sum(copies for _, copies in answer[bin_type_index])
+        free[bin_type_index] = len(bin_type.instances) - in_use
     return free
 
 
@@ -607,7 +609,7 @@ def _servings(
                 for device in bin_instance.bin.units[part]
             ]
         )
-    for place, (option, suppliers) in enumerate(content):
+    for content_index, (option, suppliers) in enumerate(content):
         assignment = instance.options[option]
         devices: list[list[DeviceIndex]] = [
             [] for _ in assignment.requirement.item_groups
@@ -621,7 +623,7 @@ def _servings(
                 ]
         node = _first_node(bin_instance, assignment.requirement.nodes)
         served = Served(tuple(tuple(sorted(group)) for group in devices), node)
-        yield _PlacedOption(costs[option], node, place, option, served)
+        yield _PlacedOption(costs[option], node, content_index, option, served)
 
 
 def _first_node(bin_instance: BinInstance, node_set: int) -> NodeIndex:

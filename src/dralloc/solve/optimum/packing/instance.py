@@ -78,9 +78,9 @@ class AssignmentOption(NamedTuple):
     def several_devices(self) -> list[SeveralDevices]:
         """Each item group that takes several devices by themselves."""
         return [
-            SeveralDevices(item.type, number)
-            for item, number in Tally(self.items).items()
-            if number > 1
+            SeveralDevices(item.type, count)
+            for item, count in Tally(self.items).items()
+            if count > 1
         ]
 
 
@@ -159,9 +159,9 @@ class PackingInstance:
 
     def options_of(self, area: int) -> Iterator[int]:
         """Yield the options that candidate nodes allow in an area."""
-        for number, option in enumerate(self.options):
+        for option_index, option in enumerate(self.options):
             if option.requirement.nodes in self.areas[area]:
-                yield number
+                yield option_index
 
     @property
     def demands(self) -> list[DemandIndex]:
@@ -327,8 +327,8 @@ class _Inventory(NamedTuple):
             requirement.item_groups for requirement in required
         )
         return {
-            item_groups: number
-            for number, item_groups in enumerate(distinct, first)
+            item_groups: item_type
+            for item_type, item_groups in enumerate(distinct, first)
         }
 
 

@@ -403,8 +403,8 @@ class ExactModel(TieredModel):
             size = self.demand[self.instance.options[option].cls]
             placed[option] = self.cp.new_int_var(0, size, f"placed {option}")
         groups = []
-        for number, units in self._unit_groups(bin_type):
-            unit_type = self.instance.unit_types[number]
+        for unit_type_index, units in self._unit_groups(bin_type):
+            unit_type = self.instance.unit_types[unit_type_index]
             supplied = unit_type.supply(self.cp, len(units))
             groups.append(_UnitGroup(units, unit_type.shared, supplied))
         self.balance(placed.items(), [group.supplied for group in groups])
@@ -425,11 +425,11 @@ class ExactModel(TieredModel):
             kind: self._to_different_devices(kind, group_terms, groups)
             for kind, group_terms in self._groups_kept_apart(placed).items()
         }
-        for number, group in enumerate(groups):
+        for group_index, group in enumerate(groups):
             supply = group.supplied.terms
             for item_type in dict.fromkeys(kind.type for kind in apart):
                 given = [
-                    variables[number]
+                    variables[group_index]
                     for kind, variables in apart.items()
                     if kind.type == item_type
                 ]
@@ -496,8 +496,8 @@ class ExactModel(TieredModel):
             self.instance.bin_types, answer, strict=True
         ):
             counts_of_bins: list[tuple[int, ...]] = []
-            for column, number in chosen:
-                counts_of_bins += [column.counts] * number
+            for column, copies in chosen:
+                counts_of_bins += [column.counts] * copies
             idle_bins = len(bin_type.instances) - len(counts_of_bins)
             counts_of_bins += [nothing] * idle_bins
             for counts in counts_of_bins[: len(bin_type.instances)]:
@@ -525,9 +525,9 @@ class ExactModel(TieredModel):
     ) -> Iterator[tuple[int, list[int]]]:
         """Yield each option that is served, with units for its items: the first that have any to give."""
         suppliers = _Suppliers()
-        for number, group in enumerate(bin_.groups):
+        for group_index, group in enumerate(bin_.groups):
             several = {
-                kind: values[variables[number].index]
+                kind: values[variables[group_index].index]
                 for kind, variables in bin_.apart.items()
             }
             suppliers.enter(group, several, values)
@@ -535,8 +535,8 @@ class ExactModel(TieredModel):
             items = Tally(self.instance.options[option].items)
             for _ in range(values[variable.index]):
                 units: list[int] = []
-                for item, number in items.items():
-                    kind = SeveralDevices(item.type, number)
+                for item, count in items.items():
+                    kind = SeveralDevices(item.type, count)
                     units += suppliers.take(kind, apart=kind in bin_.apart)
                 yield option, units
 

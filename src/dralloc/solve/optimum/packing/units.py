@@ -481,8 +481,8 @@ class UnitClassifier:
         unit_type = _capacity_units(
             uses, counters.free, sum(self.supply.values())
         )
-        number = self.unit_types.number(unit_type)
-        return ClassifiedUnit(number, _SameDevices(()))
+        unit_type_index = self.unit_types.number(unit_type)
+        return ClassifiedUnit(unit_type_index, _SameDevices(()))
 
     def _classify(
         self,
@@ -507,20 +507,22 @@ class UnitClassifier:
                 supply[item_type] = count
         by_amounts = _as_capacity_units(space, supply)
         if by_amounts is not None:
-            number = self.unit_types.number(by_amounts)
-            return ClassifiedUnit(number, _SameDevices(((0,),)))
+            unit_type_index = self.unit_types.number(by_amounts)
+            return ClassifiedUnit(unit_type_index, _SameDevices(((0,),)))
         patterns = maximal_patterns(
             space, self.bundles.items, supply, _PATTERN_EFFORT
         )
         if patterns is None:
             return None
         shareable = any(device.shareable for device in devices)
-        number = self.unit_types.number(
+        unit_type_index = self.unit_types.number(
             _as_pattern_units(
                 patterns, shared=shareable, is_one_device=len(devices) == 1
             )
         )
-        return ClassifiedUnit(number, _DevicesOfPattern(space, patterns))
+        return ClassifiedUnit(
+            unit_type_index, _DevicesOfPattern(space, patterns)
+        )
 
     def listed(self, unit_counts: Mapping[int, int]) -> tuple[UnitType, ...]:
         """Return all unit types, with shared devices by patterns where these are few for so many units of a type.
@@ -528,10 +530,10 @@ class UnitClassifier:
         They keep their numbers, and their units the devices that serve items.
         """
         return tuple(
-            self._by_patterns(unit_type, unit_counts.get(number, 0))
+            self._by_patterns(unit_type, unit_counts.get(unit_type_index, 0))
             if isinstance(unit_type, CapacityUnitType)
             else unit_type
-            for number, unit_type in enumerate(self.unit_types)
+            for unit_type_index, unit_type in enumerate(self.unit_types)
         )
 
     def _by_patterns(
@@ -602,7 +604,7 @@ def _values(bin_class: BinClass, parts: Sequence[int]) -> Values:
     """Return the values of the devices in some parts of a bin, numbered as they appear there."""
     device_counts = [len(view.devices) for view in bin_class.units]
     starts = list(accumulate(device_counts, initial=0))
-    numbers: dict[int, int] = {}
+    index_of: dict[int, int] = {}
     renumbered: list[tuple[frozenset[int] | None, ...]] = []
     for part in parts:
         for position in range(starts[part], starts[part + 1]):
@@ -612,7 +614,7 @@ def _values(bin_class: BinClass, parts: Sequence[int]) -> Values:
                     row.append(None)
                     continue
                 for value in sorted(values):
-                    numbers.setdefault(value, len(numbers))
-                row.append(frozenset(numbers[value] for value in values))
+                    index_of.setdefault(value, len(index_of))
+                row.append(frozenset(index_of[value] for value in values))
             renumbered.append(tuple(row))
     return tuple(renumbered)

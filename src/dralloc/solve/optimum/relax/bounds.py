@@ -105,7 +105,7 @@ class Bound:
         ranges: list[LevelRange] = []
         surely: list[int] = []
         is_best_so_far = True
-        for number, (level, inequalities, units) in enumerate(
+        for level_index, (level, inequalities, units) in enumerate(
             zip(self.levels, self.proven, reached, strict=True)
         ):
             proven_limits = [
@@ -113,7 +113,7 @@ class Bound:
             ]
             most = min([level.total, *proven_limits])
             if best and is_best_so_far:
-                most = min(most, best[number])
+                most = min(most, best[level_index])
             surely.append(min(units, most) if is_best_so_far else 0)
             ranges.append(LevelRange(surely[-1], most))
             is_best_so_far = is_best_so_far and units >= most

@@ -326,7 +326,7 @@ def known_of(
     The most that is possible of a tier says of each of its levels how much of it there can be where those before have
     all that they can have. Of levels behind one that is in two tiers nothing is known.
     """
-    costs = [answer.cost(number) for number in range(len(answer.tiers))]
+    costs = [answer.cost(tier) for tier in range(len(answer.tiers))]
     reached = list(_digits(answer, levels, costs))
     best = list(_digits(answer, levels, answer.bounds))
     unknown = levels[len(reached) :]

@@ -78,7 +78,7 @@ def relaxed_cover(
     cover = guide.cover(costs, stop)
     if cover is None:
         return None
-    numbers, rows = cover
+    node_counts, rows = cover
     prices = Prices(market, rows * (_SCALE / max(costs)))
     worth = [paid or 0 for paid in prices.least_paid()]
     values = prices.node_values()
@@ -93,4 +93,4 @@ def relaxed_cover(
     bound = (
         -(-Fraction(sum(worth)) // (richest * unit)) * unit if richest else 0
     )
-    return RelaxedCover(tuple(numbers.tolist()), tuple(worth), bound)
+    return RelaxedCover(tuple(node_counts.tolist()), tuple(worth), bound)

@@ -103,7 +103,7 @@ class ItemPart(NamedTuple):
     """
 
     type: int
-    number: int
+    device_count: int
     attribute: str
     is_distinct: bool = False
 
@@ -222,7 +222,7 @@ def demand_kinds_of(problem: Problem, stop: Stop) -> DemandKinds:
     limits = domain_limits_of(problem)
     kinds: dict[Hashable, DemandKind] = {}
     gangs: dict[str, list[DemandIndex]] = defaultdict(list)
-    for number, demand in stop.hundreds(numbered(problem.demands)):
+    for index, demand in stop.hundreds(numbered(problem.demands)):
         if demand.is_defective or (demand.gang and demand.gang in hopeless):
             continue
         key = (
@@ -230,14 +230,14 @@ def demand_kinds_of(problem: Problem, stop: Stop) -> DemandKinds:
             demand.weight,
             reader.nodes(demand),
             reader.domains(demand),
-            tuple(limits.of_demand.get(number, ())),
+            tuple(limits.of_demand.get(index, ())),
         )
         if key not in kinds:
             kinds[key] = DemandKind(*key)
-        kinds[key].members.append(number)
+        kinds[key].members.append(index)
         kinds[key].claims.append(_node_alternative(demand))
         if demand.gang:
-            gangs[demand.gang].append(number)
+            gangs[demand.gang].append(index)
     demand_kinds = reader.demand_kinds
     demand_kinds.kinds = list(kinds.values())
     demand_kinds.domain_limits = limits.limits
@@ -299,8 +299,8 @@ class _DemandReader:
         # The problem keeps selections of nodes alive; to hash one takes long.
         selection = id(demand.nodes)
         if selection not in self._node_sets:
-            number = self.demand_kinds.node_sets.number(demand.nodes)
-            self._node_sets[selection] = number
+            node_set = self.demand_kinds.node_sets.number(demand.nodes)
+            self._node_sets[selection] = node_set
         return self._node_sets[selection]
 
     def domains(self, demand: Demand) -> int:
@@ -316,8 +316,8 @@ class _DemandReader:
         # Gangs have rules of their own, most often about the same domains.
         if id(domains) not in self._domains:
             key = "domains", *sorted(domains.items())
-            number = self.demand_kinds.domains.number(domains, key)
-            self._domains[id(domains)] = number
+            domain_choice = self.demand_kinds.domains.number(domains, key)
+            self._domains[id(domains)] = domain_choice
         return self._domains[id(domains)]
 
     def _of_claim(self, claim: Claim) -> Iterator[OptionSet]:
@@ -364,10 +364,10 @@ class _DemandReader:
         """Admin access takes nothing that others could not have."""
         if spec.admin:
             return ()
-        number, times = (
+        count, times = (
             (ALL_DEVICES, 1) if spec.count is None else (1, spec.count)
         )
-        part = ItemPart(self._type(spec), number, "")
+        part = ItemPart(self._type(spec), count, "")
         item = self.demand_kinds.items.number((part,))
         return ((item, times),)
 

@@ -42,7 +42,7 @@ class _Lot(NamedTuple):
     """Demands of a kind that take about the same of their nodes."""
 
     kind: int
-    number: int
+    size: int
     amounts: Floats
 
 
@@ -249,7 +249,7 @@ class _Program:
             if counts[lot.kind]
         ]
         # No more of the lot is placed than there is of it, and than is known to be possible.
-        limiting = [(self._row(lot.number), 1.0), *caps]
+        limiting = [(self._row(lot.size), 1.0), *caps]
         firsts = np.unique(regions[roomy_nodes], return_index=True)
         for region, first in zip(
             *(part.tolist() for part in firsts), strict=True
@@ -265,8 +265,8 @@ class _Program:
             for needs, rank in _picks(shape):
                 if all((region, item) in combinations for item in needs):
                     items = [
-                        (self._item(region, item), number)
-                        for item, number in needs.items()
+                        (self._item(region, item), amount)
+                        for item, amount in needs.items()
                     ]
                     variable = self._variable(
                         [*amounts, *items, *domain_limits, *limiting]
@@ -306,8 +306,8 @@ class _Program:
             for draws in ways:
                 # Different values of a region may be alike, and then are one supply.
                 needs = summed(
-                    (self._supply(supply), float(number))
-                    for supply, number in draws
+                    (self._supply(supply), float(times))
+                    for supply, times in draws
                 )
                 self._variable([(row, -1.0), *needs.items()])
         self.item_rows[region, item] = row
@@ -327,9 +327,9 @@ class _Program:
         model = self.model
         for _ in range(self.variables):
             model.add_var()
-        for number in range(self.variables):
-            model.set_var_lower_bound(number, 0.0)
-            model.set_var_upper_bound(number, np.inf)
+        for variable in range(self.variables):
+            model.set_var_lower_bound(variable, 0.0)
+            model.set_var_upper_bound(variable, np.inf)
         for variable, weight in self.objective.items():
             model.set_var_objective_coefficient(variable, weight)
         model.set_maximize(True)
@@ -385,7 +385,7 @@ def _options(choice: OptionSet) -> list[_Pick]:
     """Return each option of a choice, alone: a sharer's part of it."""
     return [
         _Pick(
-            {item: number / choice.sharers for item, number in option},
+            {item: times / choice.sharers for item, times in option},
             rank / choice.sharers,
         )
         for option, rank in zip(choice.options, choice.ranks, strict=True)

@@ -250,10 +250,10 @@ class RelaxationLadder:
             rows, units = self.market.offers.rows, np.array(self.market.units)
             for known in prices:
                 by_row = [known.rows.get(row.name, 0.0) for row in rows]
-                number = len(known.factors) - 1
-                if number < len(self.levels):
+                level_index = len(known.factors) - 1
+                if level_index < len(self.levels):
                     guess = _Guess(known.factors, np.array(by_row) * units)
-                    self._prove(number, guess)
+                    self._prove(level_index, guess)
             costs = costs_of(self.problem, self.tiers, self.levels, self.limits)
             return self._bound(tuple(costs), _AS_BEFORE)
         return None
@@ -329,58 +329,59 @@ class RelaxationLadder:
         if rung.regions:
             regions = regions_of(self.market, rung.regions)
             guide = Guide(self.market, regions, rung.lots)
-        for number in range(len(self.levels)):
+        for level_index in range(len(self.levels)):
             before = perf_counter()
-            guess = self._guess(number, guide, _RATIO)
+            guess = self._guess(level_index, guide, _RATIO)
             if guess is not None:
                 if guide is not None:
                     self._guide = guide
                     self._program_seconds = perf_counter() - before
                 for exchange in self._exchanges(
-                    number, guide, rung.regions, guess
+                    level_index, guide, rung.regions, guess
                 ):
-                    self._prove(number, exchange)
-                self._prove(number, guess)
+                    self._prove(level_index, exchange)
+                self._prove(level_index, guess)
             yield self.limits
 
     def _exchanges(
-        self, number: int, guide: Guide | None, regions: int, guess: _Guess
+        self, level_index: int, guide: Guide | None, regions: int, guess: _Guess
     ) -> Iterator[_Guess]:
         """Give out guesses that also prove something where an answer has less of the levels above than there can be."""
         yield from _with_lower_factors(guess)
-        if number and guide is not None and regions <= _FEW_REGIONS:
-            exchange = self._guess(number, guide, _EXCHANGE)
+        if level_index and guide is not None and regions <= _FEW_REGIONS:
+            exchange = self._guess(level_index, guide, _EXCHANGE)
             if exchange is not None:
                 yield exchange
 
-    def _counts(self, number: int) -> list[list[int]]:
+    def _counts(self, last_level: int) -> list[list[int]]:
         """By level up to this one, and by kind: what a demand counts."""
         weights = [kind.weight for kind in self.market.demand_kinds.kinds]
         return [
-            list(map(level.of, weights)) for level in self.levels[: number + 1]
+            list(map(level.of, weights))
+            for level in self.levels[: last_level + 1]
         ]
 
     def _guess(
-        self, number: int, guide: Guide | None, ratio: float
+        self, level_index: int, guide: Guide | None, ratio: float
     ) -> _Guess | None:
         """Prices for a bound on a level and those before it; None if there is no time.
 
         Each level counts as much as makes the bound sharp, given that of those before it all that is possible is
         placed; no more than the ratio beside the next one.
         """
-        counts = self._counts(number)
+        counts = self._counts(level_index)
         factors = [
-            float(min(ratio ** (number - place), _HIGHEST))
-            for place in range(number + 1)
+            float(min(ratio ** (level_index - upper_level), _HIGHEST))
+            for upper_level in range(level_index + 1)
         ]
         if guide is None:
             return _Guess(factors, np.zeros(len(self.market.offers.rows)))
-        caps = list(map(KnownLimit, counts, self.limits[:number]))
+        caps = list(map(KnownLimit, counts, self.limits[:level_index]))
         shadow_prices = guide.solve(_weighted(factors, counts), caps, self.stop)
         if shadow_prices is None:
             return None
         # What a cap is worth, one more of its level is not.
-        above = np.array(factors[:number]) - shadow_prices.caps
+        above = np.array(factors[:level_index]) - shadow_prices.caps
         return _Guess(
             [*np.maximum(0.0, above).tolist(), 1.0], shadow_prices.rows
         )
@@ -425,11 +426,14 @@ class RelaxationLadder:
             # First what says the most, as there may be no time for more.
             ranges = bound.ranges(reached, best)
             self._look_at_all(ranges)
-            for number in range(1, len(self.levels)):
-                if self._has_time and ranges[number].most > reached[number]:
-                    factors = [*[_NEXT_TO_NOTHING] * number, 1.0]
-                    self._closer[number] += self._proof_between(
-                        factors, ranges[:number]
+            for level_index in range(1, len(self.levels)):
+                if (
+                    self._has_time
+                    and ranges[level_index].most > reached[level_index]
+                ):
+                    factors = [*[_NEXT_TO_NOTHING] * level_index, 1.0]
+                    self._closer[level_index] += self._proof_between(
+                        factors, ranges[:level_index]
                     )
                     bound = replace(bound, proven=self._all_proven())
                     ranges = bound.ranges(reached, best)
@@ -528,18 +532,18 @@ class RelaxationLadder:
 
     # Proofs.
 
-    def _prove(self, number: int, guess: _Guess) -> None:
+    def _prove(self, level_index: int, guess: _Guess) -> None:
         """Enter what prices prove of a level and those before it, and keep them."""
         inequality, prices = self._inequality(guess)
-        if guess.rows.any() and number == len(self.levels) - 1:
+        if guess.rows.any() and level_index == len(self.levels) - 1:
             self._prices, self._appraisal = prices, None
-        self.proven[number].append(inequality)
-        self._guesses[number].append(guess)
+        self.proven[level_index].append(inequality)
+        self._guesses[level_index].append(guess)
         # What is less in one level may leave room for more below.
-        for place, level in enumerate(self.levels):
-            before = self.limits[:place]
-            limits = [proven.limit(before) for proven in self.proven[place]]
-            self.limits[place] = min([level.total, *limits])
+        for index, level in enumerate(self.levels):
+            before = self.limits[:index]
+            limits = [proven.limit(before) for proven in self.proven[index]]
+            self.limits[index] = min([level.total, *limits])
 
     def _inequality(self, guess: _Guess) -> tuple[Inequality, Prices]:
         """Return what prices prove of the levels that they are for, whatever is placed; and these prices."""
@@ -572,10 +576,13 @@ def _with_lower_factors(guess: _Guess) -> Iterator[_Guess]:
     Where an answer does not reach the limit of a level above, each demand that it lacks leaves as much room to the
     level as that one counts. Mostly it takes far less than what surely nobody does.
     """
-    number = len(guess.factors) - 1
+    level_index = len(guess.factors) - 1
     for ratio in _LOWER_RATIOS:
-        if number and guess.factors[number - 1] > ratio:
-            above = [ratio ** (number - place) for place in range(number)]
+        if level_index and guess.factors[level_index - 1] > ratio:
+            above = [
+                ratio ** (level_index - upper_level)
+                for upper_level in range(level_index)
+            ]
             yield _Guess([*above, 1.0], guess.rows)
 
 

@@ -25,13 +25,16 @@ def limit_rows_of(
 ) -> list[LimitRows]:
     """Enter a row for each domain, unless hardly any is ever full."""
     return [
-        _rows_of(problem, number, limit, rows)
-        for number, limit in enumerate(limits)
+        _rows_of(problem, limit_index, limit, rows)
+        for limit_index, limit in enumerate(limits)
     ]
 
 
 def _rows_of(
-    problem: Problem, number: int, limit: DomainLimit, rows: list[ResourceRow]
+    problem: Problem,
+    limit_index: int,
+    limit: DomainLimit,
+    rows: list[ResourceRow],
 ) -> LimitRows:
     nodes_of = grouped(
         (limit.domains.get(node.name), index)
@@ -50,6 +53,6 @@ def _rows_of(
         elif most is not None and has_rows:
             row_of |= dict.fromkeys(nodes, len(rows))
             node = nodes[0] if len(nodes) == 1 else None
-            role = "domain limit", number
+            role = "domain limit", limit_index
             rows.append(ResourceRow(node, role, most, (*role, domain)))
     return LimitRows(row_of, frozenset(closed))

@@ -63,7 +63,7 @@ class Market:
     way_rows, way_amounts, way_starts, supply_starts
         Rows and amounts that ways of supplies draw, one way after the other; where each way begins among them, and
         where each supply begins among the ways.
-    combination_supplies, combination_numbers, combination_starts, item_starts, item_places
+    combination_supplies, combination_times, combination_starts, item_starts, item_places
         Supplies that combinations draw, and how often, one combination after the other; where each begins; where each
         item of a node begins among the combinations; and the item and the node of these.
     available
@@ -106,10 +106,10 @@ class Market:
         table = len(demand_kinds.items), max(1, offers.nodes)
         self.available = np.zeros(table, dtype=np.int64)
         for (node, item), combinations in offers.items.items():
-            times = sum(combination.number for combination in combinations)
+            times = sum(combination.limit for combination in combinations)
             self.available[item, node] = times
         self.domain_of = [
-            self._domain_numbers(domains) for domains in demand_kinds.domains
+            self._domain_indices(domains) for domains in demand_kinds.domains
         ]
         self.room = [self._room(shape) for shape in demand_kinds.shapes]
         self.nodes = [self._nodes(kind) for kind in demand_kinds.kinds]
@@ -162,23 +162,23 @@ class Market:
 
     def _gather_combinations(self) -> None:
         supplies: list[int] = []
-        numbers: list[int] = []
+        times: list[int] = []
         starts: list[int] = []
-        item_starts, places = [], []
+        item_starts, item_places = [], []
         for (node, item), combinations in self.stop.hundreds(
             self.offers.items.items()
         ):
-            places.append((item, node))
+            item_places.append((item, node))
             item_starts.append(len(starts))
             for combination in combinations:
                 starts.append(len(supplies))
                 supplies += [supply for supply, _ in combination.draws]
-                numbers += [number for _, number in combination.draws]
+                times += [count for _, count in combination.draws]
         self.combination_supplies = np.array(supplies, dtype=np.int64)
-        self.combination_numbers = np.array(numbers, dtype=np.int64)
+        self.combination_times = np.array(times, dtype=np.int64)
         self.combination_starts = np.array(starts, dtype=np.int64)
         self.item_starts = np.array(item_starts, dtype=np.int64)
-        self.item_places = np.array(places, dtype=np.int64).reshape(-1, 2)
+        self.item_places = np.array(item_places, dtype=np.int64).reshape(-1, 2)
 
     def _gather_amounts(self) -> None:
         amounts, nodes = self.offers.amounts, max(1, self.offers.nodes)
@@ -190,14 +190,14 @@ class Market:
             (len(amounts.names), nodes), _LARGEST, dtype=np.int64
         )
         scaled: list[dict[int, int]] = []
-        for place, name in enumerate(amounts.names):
+        for name_index, name in enumerate(amounts.names):
             takes = {
                 alternative: amounts_taken.get(name, 0)
                 for alternative, amounts_taken in amounts.takes.items()
             }
             limits = {
                 node: self.offers.rows[row].limit
-                for node, row in amounts.rows[place].items()
+                for node, row in amounts.rows[name_index].items()
             }
             # One unit for all nodes, so that everybody takes the same amount wherever it goes.
             largest_amount = max([*takes.values(), *limits.values()], default=0)
@@ -209,10 +209,10 @@ class Market:
                 }
             )
             largest = max(1, *scaled[-1].values())
-            for node, row in amounts.rows[place].items():
+            for node, row in amounts.rows[name_index].items():
                 limit = limits[node] // unit
-                self.amount_rows[place, node] = row
-                self.amount_limits[place, node] = limit
+                self.amount_rows[name_index, node] = row
+                self.amount_limits[name_index, node] = limit
                 self.limits[row] = limit
                 self.largest[row] = largest
                 self.units[row] = float(unit)
@@ -228,10 +228,10 @@ class Market:
             (len(limits), nodes), nothing, dtype=np.int64
         )
         self.is_closed = np.zeros((len(limits), nodes), dtype=bool)
-        for place, limit in enumerate(limits):
+        for limit_index, limit in enumerate(limits):
             for node, row in limit.rows.items():
-                self.domain_limit_rows[place, node] = row
-            self.is_closed[place, list(limit.closed)] = True
+                self.domain_limit_rows[limit_index, node] = row
+            self.is_closed[limit_index, list(limit.closed)] = True
 
     def _gather_patterns(self) -> None:
         """What patterns supply, there is nothing else of."""
@@ -246,9 +246,9 @@ class Market:
     ) -> Integers:
         """By member of a kind and name, what it takes of its node."""
         amounts = np.zeros((len(kind.members), len(takes)), dtype=np.int64)
-        for place, claim in enumerate(kind.claims):
+        for member_index, claim in enumerate(kind.claims):
             if claim is not None:
-                amounts[place] = [
+                amounts[member_index] = [
                     by_alternative[claim] for by_alternative in takes
                 ]
         return amounts
@@ -267,8 +267,8 @@ class Market:
 
     def _room_of(self, option: Option) -> Integers:
         room = np.full(max(1, self.offers.nodes), _LARGEST, dtype=np.int64)
-        for item, number in option:
-            room = np.minimum(room, self.available[item] // number)
+        for item, times in option:
+            room = np.minimum(room, self.available[item] // times)
         return room
 
     def _nodes(self, kind: DemandKind) -> Integers:
@@ -294,26 +294,26 @@ class Market:
         self.placeable = [
             np.ones(len(kind.members), dtype=bool) for kind in kinds
         ]
-        places = {
-            member: (number, place)
-            for number, kind in enumerate(kinds)
-            for place, member in enumerate(kind.members)
+        place_of = {
+            member: (kind_index, member_index)
+            for kind_index, kind in enumerate(kinds)
+            for member_index, member in enumerate(kind.members)
         }
         for members in self.stop.hundreds(self.demand_kinds.gangs.values()):
-            gang = self._gang(members, [places[member] for member in members])
-            for number, place in gang.places:
-                self.lone[number][place] = False
-                self.placeable[number][place] = gang.domains != ()
+            gang = self._gang(members, [place_of[member] for member in members])
+            for kind_index, member_index in gang.places:
+                self.lone[kind_index][member_index] = False
+                self.placeable[kind_index][member_index] = gang.domains != ()
             self.gangs.append(gang)
 
-    def _domain_numbers(self, domains: Domains) -> Integers:
+    def _domain_indices(self, domains: Domains) -> Integers:
         """By node the number of its domain; -1 if it has none."""
-        numbers = {
-            name: number
-            for number, name in enumerate(dict.fromkeys(domains.values()))
+        domain_indices = {
+            name: index
+            for index, name in enumerate(dict.fromkeys(domains.values()))
         }
         domain_of = [
-            numbers[domains[node.name]] if node.name in domains else -1
+            domain_indices[domains[node.name]] if node.name in domains else -1
             for node in self.problem.nodes
         ]
         return np.array(domain_of, dtype=np.int64)
@@ -354,7 +354,9 @@ class Market:
             room[nodes] += np.minimum(
                 len(kinds_of_members), self.room[shape][nodes]
             )
-        amounts = [self.amounts[kind][place] for kind, place in places]
+        amounts = [
+            self.amounts[kind][member_index] for kind, member_index in places
+        ]
         for name, least in enumerate(np.min(amounts, axis=0).tolist()):
             if least:
                 limits = self.amount_limits[name] // least

@@ -55,7 +55,7 @@ def merged_offers(market: Market, regions: Integers) -> MergedOffers:
                 (supply_of[supply], times)
                 for supply, times in combination.draws
             ]
-            of_region[tuple(draws)] += combination.number
+            of_region[tuple(draws)] += combination.limit
     return MergedOffers(row_of, limits, ways, items)
 
 
@@ -97,5 +97,5 @@ def _merged_supplies(
                 (row_of[rows[index]], amounts[index])
                 for index in range(first, first + len(way.draws))
             ]
-            ways_of[merged][tuple(draws)] += way.number
+            ways_of[merged][tuple(draws)] += way.limit
     return supply_of, ways_of

@@ -69,7 +69,7 @@ class DeviceAssignment(NamedTuple):
     """One way to get a device: what it draws on, and how often it can be had at most."""
 
     draws: Draws
-    number: int
+    limit: int
 
 
 class TypeSupply(NamedTuple):
@@ -83,16 +83,16 @@ class TypeSupply(NamedTuple):
     ways: tuple[DeviceAssignment, ...]
 
     @property
-    def number(self) -> int:
+    def device_count(self) -> int:
         """The number of devices to be had at most."""
-        return sum(way.number for way in self.ways)
+        return sum(way.limit for way in self.ways)
 
 
 class Combination(NamedTuple):
     """A way to get an item: so many devices of each of these supplies, and how often it can be had at most."""
 
     draws: Draws
-    number: int
+    limit: int
 
 
 class WayIndex(NamedTuple):
@@ -158,20 +158,22 @@ class NodeOffers:
 
     def ways(self) -> Iterator[tuple[WayIndex, DeviceAssignment]]:
         """All ways of all supplies."""
-        for supply_number, supply in enumerate(self.supplies):
-            for way_number, way in enumerate(supply.ways):
-                yield WayIndex(supply_number, way_number), way
+        for supply_index, supply in enumerate(self.supplies):
+            for way_index, way in enumerate(supply.ways):
+                yield WayIndex(supply_index, way_index), way
 
     def with_draws(
         self, draws: Mapping[WayIndex, Sequence[tuple[int, int]]]
     ) -> NodeOffers:
         """Return the same offers, where some ways draw on more rows."""
         supplies = list(self.supplies)
-        for (number, way), more_draws in draws.items():
-            ways = list(supplies[number].ways)
+        for (supply_index, way), more_draws in draws.items():
+            ways = list(supplies[supply_index].ways)
             all_draws = (*ways[way].draws, *more_draws)
             ways[way] = ways[way]._replace(draws=all_draws)
-            supplies[number] = supplies[number]._replace(ways=tuple(ways))
+            supplies[supply_index] = supplies[supply_index]._replace(
+                ways=tuple(ways)
+            )
         return replace(self, supplies=supplies)
 
 
@@ -185,7 +187,7 @@ def node_offers_of(
 class _Offered(NamedTuple):
     """The offer of devices with equal keys: types with charges."""
 
-    number: int
+    key: int
     charges: Mapping[int, Charge]
 
 
@@ -203,7 +205,7 @@ class _DeviceClass:
         One of them.
     everywhere
         What they are called on all nodes that reach them, if several do.
-    number
+    device_count
         How many there are.
     """
 
@@ -211,7 +213,7 @@ class _DeviceClass:
     values: _Values
     view: Device
     everywhere: Hashable = None
-    number: int = 0
+    device_count: int = 0
 
 
 class _Stock(NamedTuple):
@@ -236,7 +238,7 @@ class _OfferReader:
         self.items: dict[tuple[int, int], tuple[Combination, ...]] = {}
         self._offered: dict[Hashable, _Offered] = {}
         self._contents: Listed[Hashable] = Listed()
-        self._row_numbers: dict[Hashable, int] = {}
+        self._row_indices: dict[Hashable, int] = {}
         self._capacity_rows: dict[int, list[int]] = defaultdict(list)
         self._states = self._counter_states()
         self._nodes_of = self._reach()
@@ -249,10 +251,12 @@ class _OfferReader:
                 times.update(pool.devices)
         shared = {device for device, count in times.items() if count > 1}
         reaching: dict[DeviceIndex, list[NodeIndex]] = defaultdict(list)
-        for number, node in numbered(self.problem.nodes) if shared else ():
+        for node_index, node in numbered(self.problem.nodes) if shared else ():
             for device in node.devices():
-                if device in shared and self.problem.on_node(device, number):
-                    reaching[device].append(number)
+                if device in shared and self.problem.on_node(
+                    device, node_index
+                ):
+                    reaching[device].append(node_index)
         return {
             device: tuple(nodes)
             for device, nodes in reaching.items()
@@ -296,11 +300,11 @@ class _OfferReader:
             for type_ in device_class.offered.charges:
                 by_type[type_].append(device_class)
         stock = _Stock(node, by_type, {})
-        for number, item in enumerate(self.demand_kinds.items):
+        for item_index, item in enumerate(self.demand_kinds.items):
             if all(part.type in by_type for part in item):
                 ways = tuple(self._combinations(stock, item))
                 if ways:
-                    self.items[node, number] = ways
+                    self.items[node, item_index] = ways
 
     def _classes(self, node: NodeIndex) -> list[_DeviceClass]:
         """The devices that somebody could get on the node."""
@@ -321,7 +325,7 @@ class _OfferReader:
                 [view.attributes.get(name) for name in self.attributes]
             )
             nodes = self._nodes_of.get(device)
-            key: Hashable = (offered.number, values, view.consumes, nodes)
+            key: Hashable = (offered.key, values, view.consumes, nodes)
             if view.shareable or view.slot in several_versions:
                 # What others take of such a device counts: it is equal to no other.
                 key = (device,)
@@ -332,7 +336,7 @@ class _OfferReader:
                 elif nodes:
                     everywhere = key
                 classes[key] = _DeviceClass(offered, values, view, everywhere)
-            classes[key].number += 1
+            classes[key].device_count += 1
         return list(classes.values())
 
     def _offers(self, device: DeviceIndex) -> _Offered:
@@ -374,11 +378,11 @@ class _OfferReader:
         supply = self._supply(stock, key, None, classes)
         if supply is None:
             return
-        number = part.number
-        if number == ALL_DEVICES:
-            number = self._at_least_of_all(classes)
-        times = self.supplies[supply].number // number
-        yield Combination(((supply, number),), times)
+        device_count = part.device_count
+        if device_count == ALL_DEVICES:
+            device_count = self._at_least_of_all(classes)
+        times = self.supplies[supply].device_count // device_count
+        yield Combination(((supply, device_count),), times)
 
     def _at_least_of_all(self, classes: Sequence[_DeviceClass]) -> int:
         """How many devices a claim for all of some classes has at least.
@@ -387,7 +391,7 @@ class _OfferReader:
         each shared device, and of several generations of a pool the devices of one.
         """
         dedicated = [
-            device_class.number
+            device_class.device_count
             for device_class in classes
             if not device_class.view.shareable
             and device_class.view.slot not in self.problem.several_versions
@@ -400,20 +404,20 @@ class _OfferReader:
         """For each value, devices that carry it."""
         for value, carriers in self._carriers(item, stock.by_type).items():
             # Values that as many equal devices carry are alike.
-            role = tuple(map(_numbers_of, carriers))
+            role = tuple(map(_device_counts, carriers))
             draws = []
             for part, classes in zip(item, carriers, strict=True):
                 key = "value", part.type, part.attribute, value
                 supply = self._supply(stock, key, role, classes)
                 if (
                     supply is not None
-                    and self.supplies[supply].number >= part.number
+                    and self.supplies[supply].device_count >= part.device_count
                 ):
-                    draws.append((supply, part.number))
+                    draws.append((supply, part.device_count))
             if len(draws) == len(item):
                 times = (
-                    self.supplies[supply].number // number
-                    for supply, number in draws
+                    self.supplies[supply].device_count // times_needed
+                    for supply, times_needed in draws
                 )
                 yield Combination(tuple(draws), min(times))
 
@@ -430,18 +434,18 @@ class _OfferReader:
             for device_class in classes
             for value in device_class.values[index] or (None,)
         )
-        if comb(len(classes_of), part.number) > _MOST_COMBINATIONS:
+        if comb(len(classes_of), part.device_count) > _MOST_COMBINATIONS:
             yield from self._of_type(stock, part)
             return
         supplies_by_value = []
         for value, carriers in classes_of.items():
             key = "value", part.type, part.attribute, value
-            role = (_numbers_of(carriers),)
+            role = (_device_counts(carriers),)
             supply = self._supply(stock, key, role, carriers)
             if supply is not None:
                 supplies_by_value.append(supply)
-        for chosen in combinations(supplies_by_value, part.number):
-            times = min(self.supplies[supply].number for supply in chosen)
+        for chosen in combinations(supplies_by_value, part.device_count):
+            times = min(self.supplies[supply].device_count for supply in chosen)
             yield Combination(tuple([(supply, 1) for supply in chosen]), times)
 
     def _carriers(
@@ -449,7 +453,7 @@ class _OfferReader:
     ) -> Mapping[Scalar, list[list[_DeviceClass]]]:
         """By value that devices for every part carry: for each part, the device classes that do."""
         carriers_of: dict[Scalar, list[list[_DeviceClass]]] = {}
-        for place, part in enumerate(item):
+        for part_index, part in enumerate(item):
             index = self.attributes.index(part.attribute)
             pairs = (
                 (value, device_class)
@@ -458,7 +462,7 @@ class _OfferReader:
             )
             for value, classes in grouped(pairs).items():
                 # A value that no device for an earlier part carries is out.
-                if len(carriers_of.setdefault(value, [])) == place:
+                if len(carriers_of.setdefault(value, [])) == part_index:
                     carriers_of[value].append(classes)
         return {
             value: carriers
@@ -494,12 +498,12 @@ class _OfferReader:
         if not self.ledger.may_fit(offer.view, charge):
             return None
         draws = tuple(self._draws(node, offer, charge))
-        number = offer.number
+        most = offer.device_count
         if offer.view.shareable:
             # Several requests can get shares of one device, as long as there is room.
             shares = [self.rows[row].limit // amount for row, amount in draws]
-            number = min([_MOST_SHARES, *shares])
-        return DeviceAssignment(draws, number)
+            most = min([_MOST_SHARES, *shares])
+        return DeviceAssignment(draws, most)
 
     # Rows.
 
@@ -525,7 +529,7 @@ class _OfferReader:
         """Whether a counter says by itself that no more can be had than there are."""
         free = self.ledger.free
         return any(
-            amount * offer.number >= free[counter]
+            amount * offer.device_count >= free[counter]
             for counter, amount in offer.view.consumes
         )
 
@@ -535,13 +539,13 @@ class _OfferReader:
         consumed = tuple(
             [(self._role(counter), amount) for counter, amount in view.consumes]
         )
-        role = "devices", offer.offered.number, offer.number, consumed
+        role = "devices", offer.offered.key, offer.device_count, consumed
         if offer.everywhere is not None:
             # Several nodes reach the devices, and draw on the same row.
-            shared_row = ResourceRow(None, role, offer.number, view.id)
+            shared_row = ResourceRow(None, role, offer.device_count, view.id)
             return self._row(("devices", offer.everywhere), shared_row)
-        kind = offer.offered.number, offer.values, view.consumes
-        row = ResourceRow(node, role, offer.number, view.id)
+        kind = offer.offered.key, offer.values, view.consumes
+        row = ResourceRow(node, role, offer.device_count, view.id)
         return self._row(("devices", node, *kind), row)
 
     def _counter_row(self, node: NodeIndex, counter: CounterIndex) -> int:
@@ -555,22 +559,24 @@ class _OfferReader:
     ) -> int:
         view, last = offer.view, len(self.rows)
         free = max(0, self.ledger.capacity_left(view, name))
-        role = "capacity", offer.offered.number, name
+        role = "capacity", offer.offered.key, name
         row = ResourceRow(node, role, free, (view.id, name))
-        number = self._row(("capacity", view.slot, name), row)
-        if number == last:
-            self._capacity_rows[view.slot].append(number)
-        return number
+        row_index = self._row(("capacity", view.slot, name), row)
+        if row_index == last:
+            self._capacity_rows[view.slot].append(row_index)
+        return row_index
 
     def _row(self, key: Hashable, row: ResourceRow) -> int:
         """Return the number of a row by its key; a row is entered when it is first drawn on."""
-        number = self._row_numbers.setdefault(key, len(self.rows))
-        if number == len(self.rows):
+        row_index = self._row_indices.setdefault(key, len(self.rows))
+        if row_index == len(self.rows):
             self.rows.append(row)
-        elif self.rows[number].node != row.node:
+        elif self.rows[row_index].node != row.node:
             # Drawn on from several nodes, and so like no row of another one.
-            self.rows[number] = self.rows[number]._replace(node=None, role=key)
-        return number
+            self.rows[row_index] = self.rows[row_index]._replace(
+                node=None, role=key
+            )
+        return row_index
 
     def _role(self, counter: CounterIndex) -> Hashable:
         """Counters are alike if as much is left in all of their set."""
@@ -578,8 +584,8 @@ class _OfferReader:
         return "counter", self._states[counter_id[:3]], counter_id.counter
 
 
-def _numbers_of(classes: Sequence[_DeviceClass]) -> Hashable:
+def _device_counts(classes: Sequence[_DeviceClass]) -> Hashable:
     """Return what devices offer, and how many of them."""
     return tuple(
-        [(devices.offered.number, devices.number) for devices in classes]
+        [(devices.offered.key, devices.device_count) for devices in classes]
     )

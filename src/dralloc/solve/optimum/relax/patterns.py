@@ -78,9 +78,9 @@ def with_patterns(offers: NodeOffers) -> NodeOffers:
         if len(listed) < 2:
             continue
         row_of: dict[Share, int] = {}
-        for place, share in enumerate(listed):
+        for share_index, share in enumerate(listed):
             row_of[share] = len(rows)
-            of_device = max(pattern[place] for pattern in patterns)
+            of_device = max(pattern[share_index] for pattern in patterns)
             limit = of_device * len(devices)
             name = "pattern", limits, shares, share
             rows.append(ResourceRow(None, name, limit, name))
@@ -102,8 +102,8 @@ def with_patterns(offers: NodeOffers) -> NodeOffers:
 def _shared_devices(offers: NodeOffers) -> Iterator[_SharedDevice]:
     """The shared devices that a single node reaches."""
     device_of = {
-        row: number
-        for number, rows in enumerate(offers.shared_devices)
+        row: device
+        for device, rows in enumerate(offers.shared_devices)
         for row in rows
     }
     draws_of: dict[int, dict[WayIndex, dict[int, int]]] = defaultdict(dict)
@@ -112,8 +112,8 @@ def _shared_devices(offers: NodeOffers) -> Iterator[_SharedDevice]:
             if row in device_of:
                 draws = draws_of[device_of[row]].setdefault(index, {})
                 draws[row] = amount
-    for number, draws_by_way in draws_of.items():
-        rows = offers.shared_devices[number]
+    for device, draws_by_way in draws_of.items():
+        rows = offers.shared_devices[device]
         node = offers.rows[rows[0]].node
         if node is not None:
             yield _shared_device(node, rows, draws_by_way, offers)

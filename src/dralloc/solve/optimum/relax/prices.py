@@ -90,14 +90,14 @@ class Prices:
             total += devices * self._dearest_pattern(pattern_class)
         values: list[Integers] = []
         kinds = market.demand_kinds.kinds
-        for number, kind in enumerate(market.stop.each(kinds)):
-            by_node = self._values(number, weights[number])
+        for kind_index, kind in enumerate(market.stop.each(kinds)):
+            by_node = self._values(kind_index, weights[kind_index])
             best = by_node.max(axis=1, initial=-_FAR)
             if kind.domains:
-                best = self._best_of_domains(number, by_node)
+                best = self._best_of_domains(kind_index, by_node)
             else:
                 # Whoever pays more than it is worth is not placed.
-                lone = best[market.lone[number]]
+                lone = best[market.lone[kind_index]]
                 total += sum(np.maximum(0, lone).tolist())
             values.append(best)
         for gang in market.gangs:
@@ -110,8 +110,8 @@ class Prices:
         paid: list[int | None] = [None] * len(market.problem.demands)
         kinds = market.demand_kinds.kinds
         weight = _FAR // 2
-        for number, kind in enumerate(market.stop.each(kinds)):
-            by_node = self._values(number, weight)
+        for kind_index, kind in enumerate(market.stop.each(kinds)):
+            by_node = self._values(kind_index, weight)
             best = by_node.max(axis=1, initial=-_FAR)
             for member, value in zip(kind.members, best.tolist(), strict=True):
                 if value >= 0:
@@ -152,9 +152,7 @@ class Prices:
         drawn = self.by_row[market.way_rows] * market.way_amounts
         ways = np.add.reduceat(drawn, market.way_starts)
         supplies = np.minimum.reduceat(ways, market.supply_starts)
-        parts = (
-            supplies[market.combination_supplies] * market.combination_numbers
-        )
+        parts = supplies[market.combination_supplies] * market.combination_times
         combinations = np.add.reduceat(parts, market.combination_starts)
         items, nodes = market.item_places.T
         costs[items, nodes] = np.minimum.reduceat(
@@ -187,9 +185,9 @@ class Prices:
         cost = np.full(
             available.shape[1], rank * self.rank_price, dtype=np.int64
         )
-        for item, number in option:
-            price = np.minimum(self._item_costs[item], _FAR // number) * number
-            price[available[item] < number] = _FAR
+        for item, times in option:
+            price = np.minimum(self._item_costs[item], _FAR // times) * times
+            price[available[item] < times] = _FAR
             cost = np.minimum(_FAR, cost + price)
         return cost
 
@@ -203,14 +201,17 @@ class Prices:
         """By limit of domains and node."""
         return self.by_row[self.market.domain_limit_rows]
 
-    def _values(self, number: int, weight: int) -> Integers:
+    def _values(self, kind_index: int, weight: int) -> Integers:
         """By member of a kind and node: the weight less what is paid there, far below 0 where there is no room.
 
         Who is worth nothing need not be placed, and so pays nothing.
         """
         market = self.market
-        kind, nodes = market.demand_kinds.kinds[number], market.nodes[number]
-        amounts = market.amounts[number]
+        kind, nodes = (
+            market.demand_kinds.kinds[kind_index],
+            market.nodes[kind_index],
+        )
+        amounts = market.amounts[kind_index]
         table = len(amounts), len(nodes)
         if not weight:
             return np.zeros(table, dtype=np.int64)
@@ -224,13 +225,15 @@ class Prices:
             values[by_member > market.amount_limits[name, nodes]] = -_FAR
         return values
 
-    def _best_of_domains(self, number: int, values: Integers) -> Integers:
+    def _best_of_domains(self, kind_index: int, values: Integers) -> Integers:
         """By member of a kind and domain, the best of the values by node."""
         market = self.market
-        domain_of = market.domain_of[market.demand_kinds.kinds[number].domains]
+        domain_of = market.domain_of[
+            market.demand_kinds.kinds[kind_index].domains
+        ]
         domain_count = domain_of.max(initial=-1) + 1
         best = np.full((len(values), domain_count), -_FAR, dtype=np.int64)
-        domains = domain_of[market.nodes[number]]
+        domains = domain_of[market.nodes[kind_index]]
         order = np.argsort(domains, kind="stable")
         present, starts = np.unique(domains[order], return_index=True)
         if len(present):
@@ -244,14 +247,15 @@ def _gang_value(gang: MarketGang, values: Sequence[Integers]) -> int:
     """What a gang is worth at most, less what it pays; ``values``: by kind, of each member by domain or at best."""
     if gang.domains is None:
         anywhere = [
-            int(values[kind][place].max(initial=-_FAR))
-            for kind, place in gang.places
+            int(values[kind][member_index].max(initial=-_FAR))
+            for kind, member_index in gang.places
         ]
         return _worth(anywhere, gang.quorum)
     best = 0
     for domain in gang.domains:
         inside = [
-            int(values[kind][place, domain]) for kind, place in gang.places
+            int(values[kind][member_index, domain])
+            for kind, member_index in gang.places
         ]
         best = max(best, _worth(inside, gang.quorum))
     return best

@@ -25,28 +25,28 @@ def regions_of(market: Market, region_count: int) -> Integers:
     heap = [_with_spread(traits, 0, np.arange(nodes))]
     heapify(heap)
     while len(heap) < region_count and heap[0][0] < 0:
-        _, number, members = heappop(heap)
+        _, region, members = heappop(heap)
         values = traits[members][:, _variances(traits, members).argmax()]
         # Rounding must not make the mean as large as the largest value, or smaller than the smallest.
         below_largest = np.nextafter(values.max(), -np.inf)
         upper = values > values.mean().clip(values.min(), below_largest)
-        heappush(heap, _with_spread(traits, number, members[~upper]))
+        heappush(heap, _with_spread(traits, region, members[~upper]))
         heappush(heap, _with_spread(traits, len(heap) + 1, members[upper]))
     regions = np.zeros(nodes, dtype=np.int64)
     by_first_node = sorted(
         (members for _, _, members in heap), key=lambda m: int(m[0])
     )
-    for number, members in enumerate(by_first_node):
-        regions[members] = number
+    for region, members in enumerate(by_first_node):
+        regions[members] = region
     return regions
 
 
 def _with_spread(
-    traits: Floats, number: int, members: Integers
+    traits: Floats, region: int, members: Integers
 ) -> tuple[float, int, Integers]:
-    """Return some nodes with how much they differ, largest first in a heap; the number decides between equals."""
+    """Return some nodes with how much they differ, largest first in a heap; the region decides between equals."""
     spread = float(_variances(traits, members).sum() * len(members))
-    return -spread, number, members
+    return -spread, region, members
 
 
 def _variances(traits: Floats, members: Integers) -> Floats:
@@ -62,10 +62,10 @@ def _traits(market: Market) -> Floats:
     """By node: what there is of everything, and to which sets of nodes it belongs, each from 0 to 1."""
     nodes = market.offers.nodes
     sets = np.zeros((len(market.demand_kinds.node_sets), nodes))
-    for number, members in enumerate(market.demand_kinds.node_sets):
-        sets[number, list(members) if members is not None else slice(None)] = (
-            1.0
-        )
+    for set_index, members in enumerate(market.demand_kinds.node_sets):
+        sets[
+            set_index, list(members) if members is not None else slice(None)
+        ] = 1.0
     columns = np.concatenate(
         [market.available[:, :nodes], market.amount_limits[:, :nodes], sets]
     ).astype(float)
