@@ -80,7 +80,8 @@ def _read(file: File, parse: Callable[[dict[str, str]], T]) -> list[T]:
     parsed: list[T] = []
     try:
         with path.open(newline="", encoding="utf-8") as stream:
-            for line, row in enumerate(csv.DictReader(stream), 2):
+            reader = csv.DictReader(stream)
+            for row in reader:
                 try:
                     parsed.append(parse(row))
                 except KeyError as error:
@@ -89,7 +90,7 @@ def _read(file: File, parse: Callable[[dict[str, str]], T]) -> list[T]:
                     ) from None
                 except (ValueError, TypeError, AttributeError) as error:
                     raise DrallocError(
-                        f"{path}: line {line}: {error}"
+                        f"{path}: line {reader.line_num}: {error}"
                     ) from None
     except OSError as error:
         raise DrallocError(

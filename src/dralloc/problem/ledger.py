@@ -648,15 +648,19 @@ class ClaimLedger(Ledger):
         )
         return frozenset().union(*users)
 
-    def users_of_set(self, number: int) -> Mapping[ClaimKey, frozenset[str]]:
+    def users_of_set(
+        self, counter_set: int
+    ) -> Mapping[ClaimKey, frozenset[str]]:
         """The claims that hold devices on a counter set, with the compatibility groups of these."""
         groups_by_claim: dict[ClaimKey, frozenset[str]] = {}
         for slot, holdings in self.by_slot.items():
             for version in self.problem.versions[slot]:
-                for counter_set, groups in self.problem.devices[
+                for device_set, groups in self.problem.devices[
                     version
                 ].compatibility:
-                    for holding in holdings if counter_set == number else ():
+                    for holding in (
+                        holdings if device_set == counter_set else ()
+                    ):
                         groups_by_claim[holding.claim] = (
                             groups_by_claim.get(holding.claim, groups) & groups
                         )

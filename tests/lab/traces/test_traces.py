@@ -141,6 +141,10 @@ def test_a_month_asks_for_its_load() -> None:
             "timestamp,duration,num_gpus,cluster\n2017-10-09,,1,a\n",
             "line 2: duration is empty",
         ),
+        (
+            "timestamp,duration,num_gpus,cluster\n\n2017-10-09,,1,a\n",
+            "line 3: duration is empty",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_with_its_line(

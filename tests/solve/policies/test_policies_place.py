@@ -46,9 +46,9 @@ names = st.sampled_from(list(POLICIES))
 class Forgetful(ScoredRun):
     """Starts afresh with every demand: no score, state or offer is kept."""
 
-    def place(self, number: DemandIndex) -> None:
+    def place(self, demand_index: DemandIndex) -> None:
         self._begin()
-        super().place(number)
+        super().place(demand_index)
 
     def adopt(self, placement: Placement) -> None:
         """Take what the placement of another run took."""

@@ -332,10 +332,12 @@ class NodeBars:
         for placement in leaving:
             self._enter(placement, -1)
         self._ledger.release({holding.claim for holding in holdings})
-        yield
-        self._ledger.hold(holdings)
-        for placement in leaving:
-            self._enter(placement)
+        try:
+            yield
+        finally:
+            self._ledger.hold(holdings)
+            for placement in leaving:
+                self._enter(placement)
 
     def claims_on(self, node: NodeIndex) -> set[ClaimKey]:
         """The claims of those that have this node."""
@@ -363,8 +365,10 @@ class NodeBars:
                 self._whole, self._ledger, self._domains, gone
             )
             resettling.settle(self._demand, node)
-            yield resettling
-            resettling.revoke()
+            try:
+                yield resettling
+            finally:
+                resettling.revoke()
 
     def _enter(self, placement: Placement, sign: int = 1) -> None:
         roles, name = (

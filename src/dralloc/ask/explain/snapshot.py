@@ -390,7 +390,7 @@ class DemandSnapshot:
 
 def snapshot_of(
     compiled: CompiledCluster,
-    number: DemandIndex,
+    demand: DemandIndex,
     placements: Sequence[Placement],
     *,
     exact: bool = True,
@@ -405,7 +405,7 @@ def snapshot_of(
     snapshot = DemandSnapshot.after(
         placements,
         compiled.problem,
-        number,
+        demand,
         TableOffers(compiled),
         compiled.holdings,
     )
@@ -416,7 +416,7 @@ def snapshot_of(
     )
     may_bind = compiled.may_bind or snapshot.whole.roles
     bars = (
-        NodeBars(compiled, number, placements, exact=exact)
+        NodeBars(compiled, demand, placements, exact=exact)
         if may_bind
         else None
     )
@@ -433,16 +433,16 @@ def snapshot_of(
 
 
 def placed_before(
-    problem: Problem, number: DemandIndex
+    problem: Problem, demand: DemandIndex
 ) -> tuple[Placement, ...]:
     """Return the placements that first fit has made when a demand's turn comes.
 
     It comes to a gang where the gang's first member stands; inside of it, the members before the demand are placed one
     by one.
     """
-    before, members = _order(problem, number)
+    before, members = _order(problem, demand)
     return _replayed(
-        problem, before, members[: members.index(number)], Demand.by_itself
+        problem, before, members[: members.index(demand)], Demand.by_itself
     )
 
 

@@ -59,7 +59,7 @@ MOST_COPIES: Final = 1_000_000
 """More of a demand are not looked for."""
 
 
-def copies(demand: Demand, number: int) -> Iterator[Demand]:
+def copies(demand: Demand, count: int) -> Iterator[Demand]:
     """So many demands that equal it but for the names, of equal weight, and content with any alternative."""
 
     def unranked(request: Request) -> Request:
@@ -73,7 +73,7 @@ def copies(demand: Demand, number: int) -> Iterator[Demand]:
         for claim in demand.claims
     )
     pattern = demand.by_itself(weight=1, priority=0, claims=claims)
-    for copy_index in range(number):
+    for copy_index in range(count):
         claims = tuple(
             replace(claim, key=_numbered(claim.key, copy_index))
             for claim in pattern.claims
@@ -515,12 +515,12 @@ class JointPacking:
             self.placed.setdefault(counts, placed)
         return counts, solution
 
-    def first_fit(self, numbers: Vector) -> Vector:
+    def first_fit(self, counts: Vector) -> Vector:
         """Return how many of each first fit places, of so many of them, one demand after the other."""
-        problem = replicated(self.problem, self.demands, numbers)
+        problem = replicated(self.problem, self.demands, counts)
         solution = first_fit(problem)
         check(problem, solution)
-        return tuple(map(len, by_demand(solution.placements, numbers)))
+        return tuple(map(len, by_demand(solution.placements, counts)))
 
 
 # ----------------------------------------------------------------------------

@@ -127,11 +127,11 @@ class IsolatedFirstFit:
         default_factory=dict
     )
 
-    def first_fit(self, numbers: Vector) -> Vector | None:
+    def first_fit(self, counts: Vector) -> Vector | None:
         """Return how many of each are placed, of so many; None if an error ends that."""
         states: list[Vector] = [()] * len(self.representatives)
         try:
-            for count in numbers:
+            for count in counts:
                 waiting = count
                 for node, representative in enumerate(self.representatives):
                     placed = 0
@@ -145,7 +145,7 @@ class IsolatedFirstFit:
         return (
             tuple(map(sum, zip(*states, strict=True)))
             if states
-            else (0,) * len(numbers)
+            else (0,) * len(counts)
         )
 
     def _count(self, representative: NodeIndex, before: Vector) -> int:

@@ -297,12 +297,12 @@ class Placer(ABC):
         """Return what is in use now, with what is taken of nodes beside devices."""
         return self.ledger
 
-    def waiting_problem(self, numbers: Sequence[DemandIndex]) -> Problem:
+    def waiting_problem(self, waiting: Sequence[DemandIndex]) -> Problem:
         """Return the problem of some demands that wait, with all that is in use now."""
         problem, in_use = self.incoming.problem, self.whole_ledger().applied()
         rules = self._rules_now()
         demands = tuple(
-            _with_rules(problem.demands[demand], rules) for demand in numbers
+            _with_rules(problem.demands[demand], rules) for demand in waiting
         )
         return replace(
             problem,

@@ -321,13 +321,13 @@ class QuickRun(PlainRun):
 
     # One demand.
 
-    def place(self, number: DemandIndex) -> None:
+    def place(self, demand_index: DemandIndex) -> None:
         """Place a demand on the first node that can hold it, or note why that ended with an error."""
-        demand = self._demand(number)
+        demand = self._demand(demand_index)
         claims = self._open_claims(demand)
         claim_class = self._class_to_place(claims)
         if claim_class is None:
-            super().place(number)
+            super().place(demand_index)
             return
         prospects, nodes = (
             self._failures.of(claim_class),
@@ -340,12 +340,12 @@ class QuickRun(PlainRun):
             try:
                 grants = self._found_at(claims, prospects, node)
             except FatalError as error:
-                self.errors[number] = error
+                self.errors[demand_index] = error
                 return
             if grants is not None:
-                self._settle(number, node, claims, grants)
+                self._settle(demand_index, node, claims, grants)
                 return
-        self._note_invalid(number, demand, nodes)
+        self._note_invalid(demand_index, demand, nodes)
 
     def _class_to_place(self, claims: Sequence[Claim]) -> ClaimClass | None:
         """The class that knows its nodes: of the claims for devices alone, unless these take something of nodes."""

@@ -486,21 +486,21 @@ class PlainRun:
         for _, alternative, grant in served_by(demand.claims, placement.grants):
             self._ledger.release(grant.device, alternative)
 
-    def place(self, number: DemandIndex) -> None:
+    def place(self, demand_index: DemandIndex) -> None:
         """Place a demand on the first node that can hold it, or note why that ended with an error."""
-        demand = self._demand(number)
+        demand = self._demand(demand_index)
         claims = self._open_claims(demand)
         for node in self._nodes(demand):
             try:
                 grants = self._checked(claims, self._attempt(claims, node))
             except FatalError as error:
-                self.errors[number] = error
+                self.errors[demand_index] = error
                 return
             except NodeError as error:
-                self.errors[number] = error
+                self.errors[demand_index] = error
                 continue
             if grants is not None:
-                self._settle(number, node, claims, grants)
+                self._settle(demand_index, node, claims, grants)
                 return
 
     def _checked(

@@ -100,13 +100,13 @@ class SearchLedger(Ledger):
 
     def take(
         self,
-        number: DeviceIndex,
+        device_index: DeviceIndex,
         alternative: Alternative,
         claim: int,
         charge: Charge,
     ) -> None:
         """Enter that the claim of the current demand takes the device with that number."""
-        device = self.problem.devices[number]
+        device = self.problem.devices[device_index]
         self._entries.append((device, claim, alternative.admin, charge))
         if not device.shareable:
             self._taking[device.slot].append(claim)
@@ -146,11 +146,15 @@ class SearchLedger(Ledger):
         self._entries.clear()
         self._taking.clear()
 
-    def release(self, number: DeviceIndex, alternative: Alternative) -> None:
+    def release(
+        self, device_index: DeviceIndex, alternative: Alternative
+    ) -> None:
         """Give back what a demand has settled for. With admin access that is nothing."""
-        charge = self.problem.eligibility.charge(alternative.index, number)
+        charge = self.problem.eligibility.charge(
+            alternative.index, device_index
+        )
         if charge is not None and not alternative.admin:
-            device = self.problem.devices[number]
+            device = self.problem.devices[device_index]
             self.revoke(device, charge, share=device.shareable)
 
 

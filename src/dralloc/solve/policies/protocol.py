@@ -305,25 +305,25 @@ class AskingRun(PlainRun):
                 self._sharing[group].append(node_index)
         self._pods: dict[int, list[ClaimKey]] = defaultdict(list)
 
-    def place(self, number: DemandIndex) -> None:
+    def place(self, demand_index: DemandIndex) -> None:
         """Place a demand on the node that the policy chooses, or note why it has none."""
-        demand = self._demand(number)
+        demand = self._demand(demand_index)
         claims = self._open_claims(demand)
         offers: list[OfferedNode] = []
         try:
             for node in self._nodes(demand):
-                grants = self._offer(number, claims, node)
+                grants = self._offer(demand_index, claims, node)
                 if grants is not None:
                     offers.append(self._offered(node, grants))
         except FatalError as error:
-            self.errors[number] = error
+            self.errors[demand_index] = error
             return
         if not offers:
             return
-        chosen = self._choice(number, offers)
+        chosen = self._choice(demand_index, offers)
         if chosen is None:
             name = policy_name(self._policy)
-            self.errors[number] = NodeError(
+            self.errors[demand_index] = NodeError(
                 f"{name} takes no node, of {len(offers)} that could hold it"
             )
             return
@@ -332,7 +332,7 @@ class AskingRun(PlainRun):
         assert granted is not None, (
             "what fitted before nothing changed fits again"
         )
-        self._settle(number, chosen, claims, granted)
+        self._settle(demand_index, chosen, claims, granted)
 
     def _choice(
         self, demand: DemandIndex, offers: Sequence[OfferedNode]

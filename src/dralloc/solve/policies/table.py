@@ -467,24 +467,24 @@ class ScoredRun(QuickRun):
         self._score = self._scoring(context)
         self._queues: dict[Hashable, ScoreQueue] = {}
 
-    def place(self, number: DemandIndex) -> None:
+    def place(self, demand_index: DemandIndex) -> None:
         """Place a demand on the best node that can hold it, or note the last error met."""
-        demand = self._demand(number)
+        demand = self._demand(demand_index)
         claims = self._open_claims(demand)
         claim_class = self._claim_classes.of(claims)
         if claim_class is None:
-            super().place(number)
+            super().place(demand_index)
             return
         nodes = self._nodes(demand)
         if self._has_footprints:
-            self._place_by_score(number, claims, claim_class, nodes)
+            self._place_by_score(demand_index, claims, claim_class, nodes)
             return
         allowed = None if nodes is self._problem.all_nodes else frozenset(nodes)
         queue = ScoreQueue()
         # Who may go where others of the class may not needs a queue of its own.
         if len(claims) == len(demand.claims) and not demand.roles:
             queue = self._queues.setdefault((claim_class, demand.nodes), queue)
-        self._place_by(queue, number, claims, claim_class, allowed)
+        self._place_by(queue, demand_index, claims, claim_class, allowed)
 
     def _place_by_score(
         self,

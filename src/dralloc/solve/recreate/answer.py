@@ -309,17 +309,17 @@ class WorkingAnswer:
         )
 
     def may_hold(
-        self, number: DemandIndex, nodes: Iterable[NodeIndex]
+        self, demand: DemandIndex, nodes: Iterable[NodeIndex]
     ) -> Iterator[NodeIndex]:
         """Give out the nodes where a demand may fit, as far as that is known without a search."""
-        wish, allowed = self._class_of[number], self._allowed[number]
+        wish, allowed = self._class_of[demand], self._allowed[demand]
         hopeful, may_serve = wish.hopeful, self._devices.may_serve
         rooms, guards = self._rooms.room, self._rooms.guards
         asked_of = self._rooms.asked_of
         for node in nodes:
             if (
                 hopeful[node]
-                and ((rooms[node] | guards) - asked_of(node)[number]) & guards
+                and ((rooms[node] | guards) - asked_of(node)[demand]) & guards
                 == guards
                 and (allowed is None or node in allowed)
                 and may_serve(wish, node)
@@ -469,15 +469,15 @@ class WorkingAnswer:
                 return True
         return False
 
-    def leave(self, number: DemandIndex) -> Site:
+    def leave(self, demand: DemandIndex) -> Site:
         """Take a demand out of the answer, and return where it was."""
-        site = self._devices.give_back(number)
-        self._rooms.give_back(number, site.node)
-        del self._on_node[site.node][number]
+        site = self._devices.give_back(demand)
+        self._rooms.give_back(demand, site.node)
+        del self._on_node[site.node][demand]
         return site
 
-    def restore(self, number: DemandIndex, site: Site) -> None:
+    def restore(self, demand: DemandIndex, site: Site) -> None:
         """Place a demand at a site, which must be free."""
-        self._devices.take(number, site)
-        self._rooms.take(number, site.node)
-        self._on_node[site.node][number] = None
+        self._devices.take(demand, site)
+        self._rooms.take(demand, site.node)
+        self._on_node[site.node][demand] = None

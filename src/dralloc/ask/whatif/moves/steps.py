@@ -70,7 +70,7 @@ _Fits = Callable[[frozenset[int], frozenset[int], int], bool]
 """Whether a move can get what it will hold, once some moves are done and some are stopped."""
 
 
-def shortest_order(number: int, fits: _Fits, exhaustive: int = 6) -> Order:
+def shortest_order(move_count: int, fits: _Fits, exhaustive: int = 6) -> Order:
     """The order of so many moves with the fewest restarts.
 
     A move takes what it will hold beside what it holds. If that is impossible it has to stop first. If no move can
@@ -79,12 +79,12 @@ def shortest_order(number: int, fits: _Fits, exhaustive: int = 6) -> Order:
     step by step.
     """
     phases = (
-        _search(number, fits)
-        if number <= exhaustive
-        else tuple(_greedy(number, fits))
+        _search(move_count, fits)
+        if move_count <= exhaustive
+        else tuple(_greedy(move_count, fits))
     )
     restarts = sum(len(phase.moves) for phase in phases if phase.stops)
-    proven = number <= exhaustive or not restarts
+    proven = move_count <= exhaustive or not restarts
     return Order(
         _joined(phases),
         restarts,
