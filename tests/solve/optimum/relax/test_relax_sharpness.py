@@ -105,6 +105,20 @@ def test_who_asks_for_all_devices_of_a_node_has_it_alone() -> None:
     assert least_missed(builder) == 1
 
 
+def test_all_devices_of_a_node_and_one_more_are_of_the_same_device() -> None:
+    """Where a node has one device, a pod with these two requests draws on it twice."""
+    builder = ProblemBuilder(nodes=2)
+    for node in (0, 1):
+        builder.device(node)
+    builder.pod(
+        builder.claim(AlternativeSpec(count=None)),
+        builder.claim(AlternativeSpec()),
+    )
+    for _ in range(3):
+        builder.pod(builder.claim(AlternativeSpec()))
+    assert least_missed(builder) == 2
+
+
 def test_all_shared_devices_are_one_share_at_least() -> None:
     builder = ProblemBuilder()
     for _ in range(2):

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dralloc.objects.errors import ModelError
 from dralloc.problem.indices import grouped, summed
 from dralloc.solve.optimum.relax.demand_kinds import (
     Integers,
@@ -228,7 +229,8 @@ class _Program:
         return len(self.rows) - 1
 
     def _variable(self, terms: Iterable[tuple[int, float]]) -> int:
-        for row, coefficient in terms:
+        # Two items, or two limits of domains, may draw on the same row; to the solver a row has a variable once.
+        for row, coefficient in summed(terms).items():
             self.rows[row][0].append(self.variables)
             self.rows[row][1].append(coefficient)
         self.variables += 1
@@ -355,7 +357,13 @@ def _is_solved(
     model: linear.ModelBuilderHelper,
     stop: Stop,
 ) -> bool:
-    """Solve in a thread of its own, so that a Ctrl-C is heard here."""
+    """Solve in a thread of its own, so that a Ctrl-C is heard here.
+
+    Raises
+    ------
+    ModelError
+        The solver rejects the program. Without it, all that would be seen is a bound that says little.
+    """
     thread = Thread(
         target=solver.solve, args=(model,), name="glop", daemon=True
     )
@@ -364,6 +372,10 @@ def _is_solved(
         thread.join(_LISTEN)
         if stop.reached():
             solver.interrupt_solve()
+    if solver.status() == linear.SolveStatus.MODEL_INVALID:
+        raise ModelError(
+            f"the solver rejects the linear program: {solver.status_string()}"
+        )
     return bool(solver.has_solution())
 
 
