@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from any_problem import weighted
-from dralloc.objects.choices import Goal, Options
+from benchmarks.workloads.varied import varied
+from dralloc.compile.compiler import compile_cluster
+from dralloc.objects.choices import Choices, Goal, Options
 from dralloc.problem import DemandIndex, NodeIndex, Problem, indices
 from dralloc.problem.inter_pod import OneDomain, Role
+from dralloc.problem.solution import Placement
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.objective import (
@@ -49,6 +53,15 @@ def assigned(
     assignment = model_of(problem).solve(tier, present or {}, Options(), Stop())
     assert assignment is not None
     return assignment
+
+
+def placed_alone(problem: Problem, placements: Sequence[Placement]) -> Problem:
+    """The problem with nobody but those who are placed, who may go nowhere else."""
+    demands = tuple(
+        replace(problem.demands[placement.demand], nodes=(placement.node,))
+        for placement in placements
+    )
+    return replace(problem, demands=demands)
 
 
 def cost_of_optimum(problem: Problem) -> int:
@@ -97,6 +110,49 @@ def test_no_answer_with_as_much_of_a_level_costs_less(
     assert assignment is not None
     everything = DemandSubset(problem, indices(problem.demands))
     assert assignment.bound <= objective.cost(everything, best)
+
+
+@THOROUGH
+@given(weighted())
+def test_every_answer_keeps_the_rows(problem: Problem) -> None:
+    best = solve(problem, Options(per_device=True)).placements
+    assert assigned(placed_alone(problem, best)).missing == 0
+
+
+@settings(
+    max_examples=examples(100),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+@given(st.integers(4, 40), st.integers(0, 2**32))
+def test_first_fit_keeps_the_rows_whatever_is_mixed(
+    nodes: int, seed: int
+) -> None:
+    problem = compile_cluster(varied(nodes, seed), Choices()).whole
+    first = first_fit(problem).placements
+    assert assigned(placed_alone(problem, first)).missing == 0
+
+
+def test_users_of_a_claim_are_on_all_nodes_of_its_device() -> None:
+    problem = with_users_on_nodes(2)
+    assert assigned(problem).missing == 0
+
+
+def test_parts_of_more_users_than_are_counted_are_rounded_down(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(node_model, "_MOST_PARTS", 2)
+    assert assigned(with_users_on_nodes(3)).missing == 0
+
+
+def with_users_on_nodes(nodes: int) -> Problem:
+    """One device that all nodes reach, and a pod on each of them that uses the same claim for it."""
+    builder = ProblemBuilder(nodes)
+    builder.device(node=None)
+    claim = builder.claim(AlternativeSpec())
+    for node in range(nodes):
+        builder.pod(claim, nodes=(NodeIndex(node),))
+    return builder.problem()
 
 
 def test_a_demand_is_on_one_node_as_a_whole() -> None:

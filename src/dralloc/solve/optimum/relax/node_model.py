@@ -16,7 +16,7 @@ from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import lcm
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,10 @@ from dralloc.solve.optimum.solvers import cp_model
 from dralloc.solve.optimum.stopping import Stop
 
 __all__ = ["NodeAssignment", "NodeModel"]
+
+
+_MOST_PARTS: Final = 5040
+"""A device that users of a claim share from several nodes is counted in parts, of which there are so many at most."""
 
 
 class NodeAssignment(NamedTuple):
@@ -118,6 +122,19 @@ class NodeModel:
         self._cp = cp_model.CpModel()
         self._offers = merged_offers(market, np.arange(market.offers.nodes))
         self._rows = [_Row(limit) for limit in self._offers.limits]
+        self._common_rows = {
+            merged
+            for merged, row in zip(
+                self._offers.row_of, market.offers.rows, strict=True
+            )
+            if row.node is None
+        }
+        sharers = (
+            choice.sharers
+            for shape in market.demand_kinds.shapes
+            for choice in shape
+        )
+        self._parts = min(lcm(*sharers), _MOST_PARTS)
         self._supply_rows: dict[int, _Row] = {}
         self._item_rows: dict[tuple[int, int], _Row] = {}
         for pattern_class in market.offers.pattern_classes:
@@ -163,22 +180,38 @@ class NodeModel:
         if key not in self._item_rows:
             self._item_rows[key] = row = self._row()
             for draws, most in self._offers.combinations[key].items():
-                uses = self._cp.new_int_var(0, most, "")
-                row.draw(uses, -1)
+                parts = max(self._parts_of(supply) for supply, _ in draws)
+                uses = self._cp.new_int_var(0, most * parts, "")
+                row.draw(uses, Fraction(-1, parts))
                 for supply, times in draws:
-                    self._supply(supply).draw(uses, times)
+                    self._supply(supply).draw(uses, Fraction(times, parts))
         return self._item_rows[key]
 
     def _supply(self, supply: int) -> _Row:
         """The row of what gives devices of a supply, and of what needs them."""
         if supply not in self._supply_rows:
             self._supply_rows[supply] = row = self._row()
+            parts = self._parts_of(supply)
             for draws, most in self._offers.ways[supply].items():
-                uses = self._cp.new_int_var(0, most, "")
-                row.draw(uses, -1)
+                uses = self._cp.new_int_var(0, most * parts, "")
+                row.draw(uses, Fraction(-1, parts))
                 for merged_row, amount in draws:
-                    self._rows[merged_row].draw(uses, amount)
+                    draw = Fraction(amount, parts)
+                    self._rows[merged_row].draw(uses, draw)
         return self._supply_rows[supply]
+
+    def _parts_of(self, supply: int) -> int:
+        """In how many parts a device of a supply is counted.
+
+        Users of one claim count for a part of its devices each. A device of one node has them all there, and is used as
+        a whole; of one that several nodes reach, users on each of them take their part.
+        """
+        is_common = any(
+            row in self._common_rows
+            for draws in self._offers.ways[supply]
+            for row, _ in draws
+        )
+        return self._parts if is_common else 1
 
     # Demands.
 
@@ -257,7 +290,9 @@ class NodeModel:
                 pick = self._cp.new_int_var(0, count, "")
                 picks.append(pick)
                 for item, times in option:
-                    part = Fraction(times, choice.sharers)
+                    # Rounded down, where there are more parts than are counted.
+                    parts = times * self._parts // choice.sharers
+                    part = Fraction(parts, self._parts)
                     self._item(node, item).draw(pick, part)
         self._cp.add(sum(picks) == placed)
 
