@@ -329,6 +329,25 @@ def test_a_model_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert efforts == [1.0, inf, inf]
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize(("few_sites", "times"), [(2, 0), (3_000, 1)])
+def test_it_goes_by_nodes_where_few_sites_have_many_candidates(
+    monkeypatch: pytest.MonkeyPatch, jobs: int, few_sites: int, times: int
+) -> None:
+    levels: list[int] = []
+
+    def note(_component: object, level: int, *_: object) -> None:
+        levels.append(level)
+
+    module = "dralloc.solve.optimum.improve.component"
+    monkeypatch.setattr(f"{module}.nodes_first", note)
+    monkeypatch.setattr(f"{module}._SMALL", 1)
+    monkeypatch.setattr(f"{module}._FEW_SITES", few_sites)
+    component = searched(fractions(), ())
+    component.improve(0, Options(jobs=jobs), Stop.after(60), None)
+    assert levels == [0] * times
+
+
 def two_priorities() -> Problem:
     """Two nodes have room for five demands of the higher priority in fractions, and for four in fact."""
     return with_partitions(

@@ -38,6 +38,9 @@ __all__ = [
 _SMALL: Final = 16_000
 """Up to so many candidates, the exact model may decide in no time."""
 
+_FEW_SITES: Final = 3_000
+"""With up to so many sites, it takes seconds to put whole demands on nodes."""
+
 _TINY: Final = 2_000
 """Up to so many candidates, the exact model is as fast as any other search."""
 
@@ -175,14 +178,8 @@ class SearchedComponent(Component):
                 # With one job, or where the model of all is too large for company, the search goes on alone.
                 if not has_company:
                     self._look_for_starts(until, options.jobs)
-                    by_nodes = self._by_nodes(level, options, until)
-                    if by_nodes is not None:
-                        self._go_on_from(
-                            by_nodes.bound,
-                            by_nodes.placements,
-                            options.jobs,
-                            until,
-                        )
+                    if not may_have_company:
+                        self._go_by_nodes(level, options, until)
                     self._search([level], options, until, watch)
                 self._prove_at_last(level, options, until, watch)
             bound = self.relaxation.bound
@@ -228,7 +225,11 @@ class SearchedComponent(Component):
             return
         largest = min(_MOST_OF_LEVELS, int(_SHORTCUT * self.size))
         upper_levels = UpperLevels(self.subset, self.tiers, largest)
-        if self.is_large and upper_levels.is_empty:
+        if (
+            self.is_large
+            and upper_levels.is_empty
+            and not self._may_go_by_nodes(level)
+        ):
             return
         searching = replace(options, jobs=options.jobs - 1)
         solve_models = partial(
@@ -282,15 +283,31 @@ class SearchedComponent(Component):
             return self.bounds[level], None
         return self._decide(level, options, stop, None)
 
+    def _may_go_by_nodes(self, level: int) -> bool:
+        """Whether it is worth it to solve a tier by nodes."""
+        site_count = sum(map(len, self.subset.sites.values()))
+        return (
+            level == 0
+            and 0 < site_count <= _FEW_SITES
+            and not self._was_solved_by_nodes
+        )
+
     def _by_nodes(
         self, level: int, options: Options, stop: Stop
     ) -> NodesFirst | None:
         """Solve the first tier by nodes, where that takes seconds, once; None where it is not done."""
-        if level > 0 or self.is_large or self._was_solved_by_nodes:
+        if not self._may_go_by_nodes(level):
             return None
         outcome = nodes_first(self, level, options, stop)
         self._was_solved_by_nodes = outcome is not None
         return outcome
+
+    def _go_by_nodes(self, level: int, options: Options, stop: Stop) -> None:
+        """Solve a tier by nodes, where that is worth it, and go on from there."""
+        outcome = self._by_nodes(level, options, stop)
+        if outcome is not None:
+            bound, placements = outcome
+            self._go_on_from(bound, placements, options.jobs, stop)
 
     def _go_on_from(
         self,

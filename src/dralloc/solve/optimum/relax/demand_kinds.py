@@ -39,6 +39,7 @@ from dralloc.problem.inter_pod import Domains, OneDomain
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.supply import NODE_DRIVER
 from dralloc.solve.optimum.classes.demand_classes import Listed
+from dralloc.solve.optimum.relax.claim_users import users_of_claims
 from dralloc.solve.optimum.relax.domain_limits import (
     DomainLimit,
     domain_limits_of,
@@ -179,13 +180,13 @@ class DemandKinds:
     node_sets
         The nodes that demands may go to; first all of them.
     domains
-        The domains of nodes that gangs choose among; first those of gangs that do not.
+        The domains of nodes that gangs and users of a claim choose among; first those of all who do not.
     domain_limits
         What rules between pods say about how many demands a domain holds.
     kinds
         What there is to place. Demands with a defect are in none.
     gangs
-        The demands of each gang.
+        The demands of each gang, and users of a claim (`dralloc.solve.optimum.relax.claim_users`).
     """
 
     types: Listed[AlternativeIndex] = field(default_factory=Listed)
@@ -197,7 +198,9 @@ class DemandKinds:
     domains: Listed[Domains] = field(default_factory=lambda: Listed([{}]))
     domain_limits: Sequence[DomainLimit] = ()
     kinds: list[DemandKind] = field(default_factory=list)
-    gangs: Mapping[str, Sequence[DemandIndex]] = field(default_factory=dict)
+    gangs: Mapping[Hashable, Sequence[DemandIndex]] = field(
+        default_factory=dict
+    )
 
     @property
     def attributes(self) -> frozenset[str]:
@@ -221,15 +224,22 @@ def demand_kinds_of(problem: Problem, stop: Stop) -> DemandKinds:
     }
     limits = domain_limits_of(problem)
     kinds: dict[Hashable, DemandKind] = {}
-    gangs: dict[str, list[DemandIndex]] = defaultdict(list)
+    gangs: dict[Hashable, list[DemandIndex]] = defaultdict(list)
+    users_of = {
+        member: users
+        for users in users_of_claims(problem)
+        for member in users.members
+    }
     for index, demand in stop.hundreds(numbered(problem.demands)):
         if demand.is_defective or (demand.gang and demand.gang in hopeless):
             continue
+        users = users_of.get(index)
+        domains = users.domains if users else _domains_of_gang(demand)
         key = (
             reader.shape(demand),
             demand.weight,
             reader.nodes(demand),
-            reader.domains(demand),
+            reader.domain_choice(domains),
             tuple(limits.of_demand.get(index, ())),
         )
         if key not in kinds:
@@ -238,6 +248,8 @@ def demand_kinds_of(problem: Problem, stop: Stop) -> DemandKinds:
         kinds[key].claims.append(_node_alternative(demand))
         if demand.gang:
             gangs[demand.gang].append(index)
+        elif users:
+            gangs["users", users.members].append(index)
     demand_kinds = reader.demand_kinds
     demand_kinds.kinds = list(kinds.values())
     demand_kinds.domain_limits = limits.limits
@@ -250,6 +262,16 @@ def _node_alternative(demand: Demand) -> AlternativeIndex | None:
     if not demand.claims or not demand.claims[0].is_synthetic:
         return None
     return demand.claims[0].requests[0].alternatives[0].index
+
+
+def _domains_of_gang(demand: Demand) -> Domains | None:
+    """The domains among which the gang of a demand chooses one; None if it needs none."""
+    if not demand.gang:
+        return None
+    for role in demand.roles:
+        if role.carries and isinstance(role.rule, OneDomain):
+            return role.rule.domains
+    return None
 
 
 class _DemandReader:
@@ -303,16 +325,10 @@ class _DemandReader:
             self._node_sets[selection] = node_set
         return self._node_sets[selection]
 
-    def domains(self, demand: Demand) -> int:
-        """The number of the domains among which its gang chooses one."""
-        rules = [
-            role.rule
-            for role in demand.roles
-            if role.carries and isinstance(role.rule, OneDomain)
-        ]
-        if not rules or not demand.gang:
+    def domain_choice(self, domains: Domains | None) -> int:
+        """The number of the domains of which one is chosen; None if none is."""
+        if domains is None:
             return 0
-        domains = rules[0].domains
         # Gangs have rules of their own, most often about the same domains.
         if id(domains) not in self._domains:
             key = "domains", *sorted(domains.items())

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dralloc.problem import DemandIndex, Problem
+from dralloc.problem import Demand, DemandIndex, Problem
 from dralloc.problem.indices import grouped
 from dralloc.problem.inter_pod import Domains
 from dralloc.solve.optimum.classes.demand_classes import Listed
@@ -33,7 +33,7 @@ _LARGEST: Final = 2**31
 
 
 class MarketGang(NamedTuple):
-    """Demands of which as many as the quorum says are placed, or none.
+    """Demands of which as many as the quorum says are placed, or none: a gang, or users of a claim.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ class Market:
         self, members: Sequence[DemandIndex], places: Sequence[tuple[int, int]]
     ) -> MarketGang:
         first = self.problem.demands[members[0]]
-        quorum = max(1, len(members) if first.quorum is None else first.quorum)
+        quorum = _quorum(first, len(members))
         room = self._gang_room(places)
         choices = {self.demand_kinds.kinds[kind].domains for kind, _ in places}
         domains: tuple[int, ...] | None
@@ -362,6 +362,13 @@ class Market:
                 limits = self.amount_limits[name] // least
                 room = np.minimum(room, limits)
         return room
+
+
+def _quorum(member: Demand, size: int) -> int:
+    """Return how many of a gang have to be placed for any to be: of users of a claim, who are in none, any one."""
+    if not member.gang:
+        return 1
+    return max(1, size if member.quorum is None else member.quorum)
 
 
 def market_of(
