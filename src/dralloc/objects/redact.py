@@ -328,14 +328,14 @@ class NamesFound:
             for uid in self.names[Name.UID]
             if uid not in everywhere
         }
-        by_place = {
+        by_kind = {
             kind: self._numbered(kind, sorted(self.names[kind]))
             for kind in _OWN
         }
         objects = {
             name: new
             for kind in _OBJECTS
-            for name, new in by_place[kind].items()
+            for name, new in by_kind[kind].items()
         } | everywhere
         text = {
             name: new
@@ -345,7 +345,7 @@ class NamesFound:
         parts = {part for word in self.words for part in _parts_of(word)}
         return Names(
             everywhere,
-            by_place,
+            by_kind,
             text,
             frozenset(text.keys() - self.public.keys() - self.code - parts),
         )
@@ -412,8 +412,8 @@ class Names:
     ----------
     everywhere
         By name; what is a name in one place has the same replacement in every other.
-    own
-        Those that only mean something in their place.
+    by_kind
+        Those of names that mean something only beside others of their kind.
     text
         What is replaced in attributes, labels and expressions, where it is the whole text.
     hidden
@@ -421,7 +421,7 @@ class Names:
     """
 
     everywhere: Mapping[str, str]
-    by_place: Mapping[Name, Mapping[str, str]]
+    by_kind: Mapping[Name, Mapping[str, str]]
     text: Mapping[str, str]
     hidden: frozenset[str]
 
@@ -429,7 +429,7 @@ class Names:
         """Return the replacement of a name."""
         if not name or name in KEPT.get(kind, ()):
             return name
-        return self.by_place.get(kind, self.everywhere)[name]
+        return self.by_kind.get(kind, self.everywhere)[name]
 
 
 def _width(count: int) -> int:
@@ -451,7 +451,7 @@ class Leaks:
         self._identifiers = identifiers
         self._made = frozenset(
             new
-            for replacements in (names.everywhere, *names.by_place.values())
+            for replacements in (names.everywhere, *names.by_kind.values())
             for new in replacements.values()
         )
         self._names = Occurrences(names.hidden | self._made)

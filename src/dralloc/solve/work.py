@@ -62,7 +62,7 @@ class Task(Protocol[T_co]):
 def run_all(
     tasks: Iterable[Task[T]], backend: Backend, jobs: int
 ) -> Generator[tuple[int, T], None, None]:
-    """Run tasks, and give out each one's number and result as it is done, in any order.
+    """Run tasks, and give out the index and the result of each as it is done, in any order.
 
     Some wait in line, and more are taken as results come. Whoever does not wait for all of them stops them.
 

@@ -319,7 +319,7 @@ def find_front(
         Each number is at most this.
     reach
         Gives a point of the front whose numbers are at least those given; None if there is none. Of several the one
-        with the least at the given place is the best one for points that lie apart.
+        with the least on the given axis is the best one for points that lie apart.
     limit
         End with so many points, and say whether there could be more.
     """

@@ -90,7 +90,7 @@ class NodeSearch:
     nodes, costs
         By type a node of the problem, and what one like it costs.
     homeless
-        The first demand, by its place, that fits on no type of node; known after `run`.
+        The index of the first demand that fits on no type of node; known after `run`.
     """
 
     problem: Problem

@@ -179,7 +179,7 @@ class _Bound(NamedTuple):
 
 
 class Devices(QuickRun):
-    """First fit's books, asked about single nodes.
+    """First fit's ledger, asked about single nodes.
 
     Parameters
     ----------
@@ -1040,7 +1040,7 @@ class Devices(QuickRun):
     def promise(
         self, pod: PodInfo, node: NodeInfo
     ) -> tuple[PodInfo, Sequence[Holding]]:
-        """Return what the pod would hold on a node that is feasible for it, and the pod with what that takes there."""
+        """Return the pod with what it takes of a node that is feasible for it, and what it would hold there."""
         open_claims = self.wanted(pod)(node)
         if not open_claims.claims:
             return self.footprints.entered(pod, self.granted({})), ()

@@ -357,7 +357,7 @@ class Migration:
 # at what it has consumed.
 
 _FIRST: Final = 2**32
-"""Alternatives of a problem have smaller numbers."""
+"""Alternatives of a problem have smaller indices."""
 
 
 def stay_options(
@@ -429,7 +429,7 @@ def _regular(
 
 @dataclass(eq=False)
 class StayEligibility(Overlay):
-    """The eligibility of a problem, with requests, of numbers beyond all others, for what claims hold.
+    """The eligibility of a problem, with requests, of indices beyond all others, for what claims hold.
 
     Only certain devices can serve these, at what is consumed of them already.
     """

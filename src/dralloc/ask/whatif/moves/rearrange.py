@@ -110,7 +110,7 @@ class MigrationProblem:
         )
 
     def staying(self, moving: Iterable[int] = ()) -> Iterator[Placement]:
-        """Return all holders but those that move, by index."""
+        """Yield the placements of all holders but those that move, which are given by index."""
         gone = set(moving)
         for holder_index, demand in self.places.items():
             if holder_index not in gone:

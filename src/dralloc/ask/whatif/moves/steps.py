@@ -206,7 +206,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """An option that is taken, with where its demands go: one placement for each, by its place in the option.
+    """An option that is taken, with where its demands go: one placement for each, by its index in the option.
 
     ``demands``: those of the option under names of their own, so that old and new are told apart.
     """
