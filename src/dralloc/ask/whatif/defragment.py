@@ -27,6 +27,7 @@ from dralloc.ask.whatif.moves.rearrange import MigrationPlan
 from dralloc.ask.whatif.moves.steps import MigrationStep, gains
 from dralloc.check import check
 from dralloc.check.objects import Binding
+from dralloc.compile.compiler.extended import with_extended_resources
 from dralloc.objects.choices import Choices, ChoiceWords, spelled_out
 from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError
@@ -112,8 +113,16 @@ class Itinerary:
             if users.cluster.pods_by_key[binding.pod].spec.node_name
         }
         cluster = Scenario(users.cluster).release(moved).unbind(moving).cluster
+        # Who waits for an extended resource gets its devices by a claim that is made for it.
+        extended = with_extended_resources(
+            cluster, tuple(users.nodes), compiled.problem.features
+        )
         check_newcomers(
-            compiled, self.movable.choices, cluster, bindings, moving=moving
+            compiled,
+            self.movable.choices,
+            extended.cluster,
+            bindings,
+            moving=moving,
         )
 
     def _bindings(self) -> Iterator[Binding]:
