@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from importlib import import_module
 from itertools import chain, product
 from operator import mul
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -30,7 +32,11 @@ from dralloc.problem.subproblem import cut, replicate
 from dralloc.solve.optimum import Options, solve
 from dralloc.solve.optimum.stopping import Stop
 from examples import examples
+from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 from whatif_apart import apart
+
+# In its package, the function has the name.
+covering = import_module("dralloc.ask.whatif.fewest_nodes")
 
 EXAMPLES = examples(40)
 THOROUGH = settings(
@@ -245,3 +251,38 @@ def test_covers_are_the_cheapest(
     assert (found and found.cost) == min(costs, default=None)
     if found:
         assert found.bound == found.cost
+
+
+def two_kinds() -> tuple[Problem, Sequence[Demand]]:
+    """One node of two devices, and one of three; a pod asks for one device, another one for two."""
+    builder = ProblemBuilder(nodes=2)
+    for home in (0, 0, 1, 1, 1):
+        builder.device(home)
+    for count in (1, 2):
+        builder.pod(builder.claim(AlternativeSpec(count)))
+    problem = builder.problem()
+    return problem, list(problem.demands)
+
+
+def test_vectors_of_a_type_are_listed_as_long_as_there_is_time() -> None:
+    problem, demands = two_kinds()
+    cost = NodeCost(NodeIndex(0), 1)
+    node_type = covering._NodeType(
+        problem, demands, (2, 2), cost, Options(), Stop()
+    )
+    assert node_type.list_all()
+    node_type.stop = Stop.after(0)
+    assert not node_type.list_all()
+
+
+def test_where_vectors_take_too_long_nodes_are_searched_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(covering, "_LISTING", 0)
+    problem, demands = two_kinds()
+    costs = [NodeCost(NodeIndex(node), 1) for node in (0, 1)]
+    options = Options(time_limit=60)
+    answer = cover_demands(problem, demands, (3, 3), costs, options)
+    # Three of each ask for nine devices.
+    assert (answer.cost, answer.bound) == (3, 3)
+    assert answer.numbers == (0, 3)

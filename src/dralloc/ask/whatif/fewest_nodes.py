@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
@@ -50,7 +51,11 @@ from dralloc.problem.solution import Placement, Solution
 from dralloc.problem.subproblem import replicate
 from dralloc.show.question import Provisional
 from dralloc.solve.optimum import Options
-from dralloc.solve.optimum.stopping import Stop, heeding_interrupts
+from dralloc.solve.optimum.stopping import (
+    Stop,
+    Stopped,
+    heeding_interrupts,
+)
 from dralloc.solve.work import phase
 
 __all__ = [
@@ -78,6 +83,9 @@ _ROUNDS: Final = 200
 
 _FEW: Final = 600
 """With more pairs of a demand and a type of node, nodes are searched for (`dralloc.ask.whatif.node_search`)."""
+
+_LISTING: Final = 0.5
+"""So do they where the vectors of each type of node are not there after this part of the time."""
 
 _POINTS: Final = 200
 """A front with more vectors is not listed to its end."""
@@ -120,21 +128,55 @@ def cover_demands(
     chosen = options or Options()
     with heeding_interrupts() as cancelled:
         stop = Stop.after(chosen.time_limit, cancelled)
-        if len(demands) * len(node_costs) > _FEW:
-            cover_found = _search(
+        has_few_pairs = len(demands) * len(node_costs) <= _FEW
+        node_types = None
+        if has_few_pairs:
+            node_types = _node_types(
                 problem, demands, needs, node_costs, chosen, stop
             )
-            if cover_found is not None:
-                return cover_found
-        node_types = [
-            _NodeType(problem, demands, needs, node_cost, chosen, stop)
-            for node_cost in node_costs
-        ]
+        if node_types is None:
+            node_cover = _search(
+                problem, demands, needs, node_costs, chosen, stop
+            )
+            if node_cover is not None:
+                return node_cover
+            if has_few_pairs:
+                raise _too_short()
+            node_types = [
+                _NodeType(problem, demands, needs, node_cost, chosen, stop)
+                for node_cost in node_costs
+            ]
         generation = _ColumnGeneration(demands, needs, node_types, chosen, stop)
         homeless = generation.homeless()
         if homeless is not None:
             raise FitsNowhereError(homeless)
         return generation.run()
+
+
+def _too_short() -> DrallocError:
+    return DrallocError(
+        "time limit: too short to find nodes that hold everything"
+    )
+
+
+def _node_types(  # noqa: PLR0913 - as `cover_demands`
+    problem: Problem,
+    demands: Sequence[Demand],
+    needs: Vector,
+    node_costs: Sequence[NodeCost],
+    options: Options,
+    stop: Stop,
+) -> list[_NodeType] | None:
+    """All types of nodes, each with some vectors to begin with; None if that would take too much of the time."""
+    until = stop.within(_LISTING * stop.seconds())
+    node_types: list[_NodeType] = []
+    for node_cost in node_costs:
+        if until.reached():
+            return None
+        node_types.append(
+            _NodeType(problem, demands, needs, node_cost, options, stop)
+        )
+    return node_types
 
 
 def _search(  # noqa: PLR0913 - as `cover_demands`
@@ -194,14 +236,17 @@ class _NodeType:
         return solution.tiers[0].bound
 
     def list_all(self) -> bool:
-        """Find the whole front, if it is short; whether it is."""
+        """Find the whole front, if it is short and there is time; whether it is found."""
+        with suppress(Stopped):
+            front = find_front(self.packing.max_counts, self._reach, _POINTS)
+            return front.complete and self.packing.proven
+        return False
+
+    def _reach(self, least: Vector, last: int) -> Vector | None:
+        """As `JointPacking.reach`, in the time that is left; raises `Stopped` when it is over."""
+        self.stop.check()
         self.packing.options = with_time_left(self.packing.options, self.stop)
-        return (
-            find_front(
-                self.packing.max_counts, self.packing.reach, _POINTS
-            ).complete
-            and self.packing.proven
-        )
+        return self.packing.reach(least, last)
 
 
 @dataclass
@@ -229,13 +274,15 @@ class _ColumnGeneration:
     def run(self) -> NodeCover:
         """Price and cover in turn; and list all vectors if that leaves a gap."""
         best = self._cover()
+        if best is None:
+            raise _too_short()
         for _ in range(_ROUNDS):
             before = self._column_count()
             self.bound = max(
                 self.bound, self._bound(prices(self._columns(), self.needs))
             )
             if self._column_count() > before:
-                best = self._cover()
+                best = self._cover() or best
             # Without a new vector the prices stay as they are, and so does all that follows from them.
             if (
                 best.cost == self.bound
@@ -245,8 +292,10 @@ class _ColumnGeneration:
                 break
         if best.cost > self.bound and not self.stop.reached():
             listed = [node_type.list_all() for node_type in self.node_types]
-            best = self._cover()
-            self.bound = max(self.bound, best.bound if all(listed) else 0)
+            last = self._cover()
+            if last is not None:
+                best = last
+                self.bound = max(self.bound, best.bound if all(listed) else 0)
         chosen = [
             column
             for column, times in zip(self.columns, best.times, strict=True)
@@ -296,14 +345,14 @@ class _ColumnGeneration:
             for type_index, placed in self.columns
         ]
 
-    def _cover(self) -> Cover:
+    def _cover(self) -> Cover | None:
+        """Cover what is needed with all columns that are known; None, and the columns as before, without time."""
+        columns_before = self.columns
         best = cover(
             self._columns(), self.needs, with_time_left(self.options, self.stop)
         )
         if best is None:
-            raise DrallocError(
-                "time limit: too short to find nodes that hold everything"
-            )
+            self.columns = columns_before
         return best
 
     def _verify(self, chosen: Sequence[tuple[int, PlacedCopies]]) -> None:
