@@ -7,7 +7,15 @@ from dralloc.live.apply.units import units_of
 from dralloc.objects.choices import Mode
 from dralloc.objects.load import load_documents
 from live.apply.runs import small_cluster
-from wire import Json, allocated
+from wire import (
+    Json,
+    allocated,
+    device_class,
+    gpus,
+    node,
+    pod,
+    resource_slice,
+)
 
 QUESTION = Question(Mode.FIRST_FIT)
 
@@ -30,6 +38,25 @@ def with_uids(objects: list[Json]) -> list[Json]:
         one["metadata"]["uid"] = f"uid-{one['metadata']['name']}"
         one.get("spec", {}).pop("schedulingGates", None)
     return objects
+
+
+def test_what_the_scheduler_allocates_by_itself_is_no_fault() -> None:
+    """It makes and allocates the claim for an extended resource when the pod is released."""
+    kind = device_class()
+    kind["spec"]["extendedResourceName"] = "example.com/gpu"
+    home = {
+        **node("node-0"),
+        "status": {"allocatable": {"cpu": "4", "pods": "10"}},
+    }
+    requests = {"example.com/gpu": "1"}
+    container = {"name": "c", "resources": {"requests": requests}}
+    waiting = pod("late", containers=[container])
+    slices = resource_slice(gpus(1), nodeName="node-0")
+    whole = load_documents(with_uids([kind, home, slices, waiting]))
+    units, _ = units_of(QUESTION.plan(whole))
+    assert [unit.is_late for unit in units] == [True]
+    assert QUESTION.broken_rules(whole, units) == []
+    assert QUESTION.broken_by_pods(whole, units) == []
 
 
 def test_what_was_planned_fits() -> None:

@@ -444,16 +444,18 @@ class Question:
             if demand.pod and demand.node
         ]
         planned = {binding.pod for binding in bindings}
+        compiled = self.compiled(cluster)
+        # With the claims that the scheduler is about to make for extended resources.
+        complete = compiled.cluster
         # Others that wait for devices are not what this run is about.
         others = {
             pod.key
-            for pod in cluster.pods
+            for pod in complete.pods
             if not pod.spec.node_name
             and pod.key not in planned
-            and cluster.pod_claims(pod)
+            and complete.pod_claims(pod)
         }
-        beside = Scenario(cluster).without_pods(others).cluster
-        compiled = self.compiled(cluster)
+        beside = Scenario(complete).without_pods(others).cluster
         try:
             check_newcomers(compiled, self.choices, beside, bindings)
         except CheckError as error:
@@ -520,7 +522,7 @@ class _Reading:
             for demand_index, demand in zip(
                 indices(self.problem.demands), demands, strict=True
             )
-            if self._identity(demand) in nodes and demand.claims
+            if self._identity(demand) in nodes and self._is_written(demand)
         ]
         missing = self.claims.keys() - self._given
         if missing:
@@ -541,6 +543,10 @@ class _Reading:
         return (
             replace(demand, claims=written_claims) if written_claims else demand
         )
+
+    def _is_written(self, demand: Demand) -> bool:
+        """Whether any of a demand's claims is written: those for extended resources the scheduler makes (KEP-5004)."""
+        return any(claim.key in self.claims for claim in demand.claims)
 
     def _placement(
         self, demand_index: DemandIndex, demand: Demand, node: str
