@@ -128,24 +128,31 @@ def cover_demands(
     chosen = options or Options()
     with heeding_interrupts() as cancelled:
         stop = Stop.after(chosen.time_limit, cancelled)
-        has_few_pairs = len(demands) * len(node_costs) <= _FEW
+
+        def node_types_until(until: Stop) -> list[_NodeType] | None:
+            """All types of nodes, each with some vectors to begin with; None if they take longer than that."""
+            types: list[_NodeType] = []
+            for node_cost in node_costs:
+                if until.reached():
+                    return None
+                types.append(
+                    _NodeType(problem, demands, needs, node_cost, chosen, stop)
+                )
+            return types
+
         node_types = None
-        if has_few_pairs:
-            node_types = _node_types(
-                problem, demands, needs, node_costs, chosen, stop
-            )
+        if len(demands) * len(node_costs) <= _FEW:
+            part = stop.within(_LISTING * stop.seconds())
+            node_types = node_types_until(part)
         if node_types is None:
             node_cover = _search(
                 problem, demands, needs, node_costs, chosen, stop
             )
             if node_cover is not None:
                 return node_cover
-            if has_few_pairs:
-                raise _too_short()
-            node_types = [
-                _NodeType(problem, demands, needs, node_cost, chosen, stop)
-                for node_cost in node_costs
-            ]
+            node_types = node_types_until(stop)
+        if node_types is None:
+            raise _too_short()
         generation = _ColumnGeneration(demands, needs, node_types, chosen, stop)
         homeless = generation.homeless()
         if homeless is not None:
@@ -157,26 +164,6 @@ def _too_short() -> DrallocError:
     return DrallocError(
         "time limit: too short to find nodes that hold everything"
     )
-
-
-def _node_types(  # noqa: PLR0913 - as `cover_demands`
-    problem: Problem,
-    demands: Sequence[Demand],
-    needs: Vector,
-    node_costs: Sequence[NodeCost],
-    options: Options,
-    stop: Stop,
-) -> list[_NodeType] | None:
-    """All types of nodes, each with some vectors to begin with; None if that would take too much of the time."""
-    until = stop.within(_LISTING * stop.seconds())
-    node_types: list[_NodeType] = []
-    for node_cost in node_costs:
-        if until.reached():
-            return None
-        node_types.append(
-            _NodeType(problem, demands, needs, node_cost, options, stop)
-        )
-    return node_types
 
 
 def _search(  # noqa: PLR0913 - as `cover_demands`

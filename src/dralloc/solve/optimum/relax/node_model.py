@@ -122,6 +122,7 @@ class NodeModel:
         self._cp = cp_model.CpModel()
         self._offers = merged_offers(market, np.arange(market.offers.nodes))
         self._rows = [_Row(limit) for limit in self._offers.limits]
+        # Patterns have no node, either: where they count as common, the program only says less.
         self._common_rows = {
             merged
             for merged, row in zip(
