@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from importlib import import_module
 from itertools import chain, product
@@ -15,17 +15,15 @@ from hypothesis import strategies as st
 import brute_force
 import dralloc
 import strategies
+from benchmarks.registry import WORKLOADS
 from benchmarks.workloads.mixed import mixed
 from crowd_strategies import crowds
-from dralloc.ask.whatif.copies import copies
-from dralloc.ask.whatif.fewest_nodes import (
-    FitsNowhereError,
-    NodeCost,
-    NodeCover,
-    cover_demands,
-)
+from dralloc.ask.whatif.copies import JointPacking, copies
+from dralloc.ask.whatif.fewest_nodes import NodeCost, cover_demands
 from dralloc.ask.whatif.models.selection import CoverColumn, cover
-from dralloc.ask.whatif.node_search import NodeSearch
+from dralloc.ask.whatif.node_columns import NodeVectors
+from dralloc.ask.whatif.node_search import CoverQuestion
+from dralloc.objects.load import load_documents
 from dralloc.problem import Demand, NodeIndex, Problem, Usage, numbered
 from dralloc.problem.equivalence import equivalent_nodes
 from dralloc.problem.subproblem import cut, replicate
@@ -96,19 +94,6 @@ def cheaper(
             ]
 
 
-def covered(
-    problem: Problem,
-    demands: Sequence[Demand],
-    needs: Sequence[int],
-    node_costs: Sequence[NodeCost],
-) -> tuple[NodeCover | None, int]:
-    """The cover; without one the place of a demand that fits nowhere."""
-    try:
-        return cover_demands(problem, demands, tuple(needs), node_costs), -1
-    except FitsNowhereError as error:
-        return None, error.place
-
-
 @THOROUGH
 @given(strategies.problems(max_demands=2, max_devices=4), st.data())
 def test_small_mixes(problem: Problem, data: st.DataObject) -> None:
@@ -124,28 +109,29 @@ def test_small_mixes(problem: Problem, data: st.DataObject) -> None:
         for group in classes.groups
     ]
     needs = tuple(data.draw(st.integers(1, 2)) for _ in demands)
-    found, homeless = covered(problem, demands, needs, node_costs)
-    if found is None:
-        nodes = [node_cost.node for node_cost in node_costs]
-        assert brute_force.best(
-            holding(problem, [demands[homeless]], [1], nodes)
-        ) == (
-            0,
-            0,
-        )
-        return
+    answer = cover_demands(problem, demands, needs, node_costs)
+    nodes = [node_cost.node for node_cost in node_costs]
+    for demand in answer.homeless:
+        alone = holding(problem, [demands[demand]], [1], nodes)
+        assert brute_force.best(alone) == (0, 0)
+    needs = without(needs, answer.homeless)
     assert (
-        found.cost
-        == found.bound
+        answer.cost
+        == answer.bound
         == sum(
-            node_cost.cost * number
-            for node_cost, number in zip(node_costs, found.numbers, strict=True)
+            node_cost.cost * count
+            for node_cost, count in zip(node_costs, answer.numbers, strict=True)
         )
     )
-    for nodes in cheaper(node_costs, found.cost):
-        assert brute_force.best(holding(problem, demands, needs, nodes))[
-            0
-        ] < sum(needs)
+    for nodes in cheaper(node_costs, answer.cost):
+        placed, _ = brute_force.best(holding(problem, demands, needs, nodes))
+        assert placed < sum(needs)
+
+
+def without(needs: Sequence[int], homeless: Set[int]) -> tuple[int, ...]:
+    return tuple(
+        0 if demand in homeless else need for demand, need in enumerate(needs)
+    )
 
 
 @THOROUGH
@@ -165,11 +151,10 @@ def test_larger_mixes(problem: Problem, data: st.DataObject) -> None:
         for group in classes.groups
     ]
     needs = tuple(data.draw(st.integers(1, 6)) for _ in demands)
-    found, _ = covered(problem, demands, needs, node_costs)
-    assume(found)
-    assert found is not None
-    assert found.cost == found.bound
-    for nodes in cheaper(node_costs, found.cost):
+    answer = cover_demands(problem, demands, needs, node_costs)
+    assert answer.cost == answer.bound
+    needs = without(needs, answer.homeless)
+    for nodes in cheaper(node_costs, answer.cost):
         best = solve(
             holding(problem, demands, needs, nodes), Options(per_device=True)
         )
@@ -196,18 +181,15 @@ def test_nodes_that_are_searched_for(
         for group in classes.groups
     ]
     needs = tuple(data.draw(st.integers(1, 6)) for _ in demands)
-    best, _ = covered(problem, demands, needs, node_costs)
-    nodes, costs = zip(
-        *((each.node, each.cost) for each in node_costs), strict=True
+    best = cover_demands(problem, demands, needs, node_costs)
+    question = CoverQuestion(
+        problem, demands, needs, node_costs, Options(steps=8), Stop()
     )
-    search = NodeSearch(
-        problem, demands, needs, nodes, costs, Options(steps=8), Stop()
-    )
-    found = search.run()
-    assert (found is None) == (best is None) == (search.homeless is not None)
-    if best is not None and found is not None:
-        assert found.bound <= best.cost <= found.cost
-        assert found.cost == sum(map(mul, costs, found.numbers))
+    answer = covering._searched(question)
+    assert answer.homeless == best.homeless
+    assert answer.bound <= best.cost <= answer.cost
+    costs = [node_cost.cost for node_cost in node_costs]
+    assert answer.cost == sum(map(mul, costs, answer.numbers))
 
 
 def test_mixed_clusters() -> None:
@@ -266,13 +248,37 @@ def two_kinds() -> tuple[Problem, Sequence[Demand]]:
 
 def test_vectors_of_a_type_are_listed_as_long_as_there_is_time() -> None:
     problem, demands = two_kinds()
-    cost = NodeCost(NodeIndex(0), 1)
-    node_type = covering._NodeType(
-        problem, demands, (2, 2), cost, Options(), Stop()
+    packing = JointPacking.alone(
+        problem, demands, NodeIndex(0), (2, 2), Options(), Stop()
     )
+    assert packing.max_counts == (2, 1)
+    assert set(packing.placed) == {(2, 0), (0, 1)}
+    node_type = NodeVectors(1, packing)
     assert node_type.list_all()
-    node_type.stop = Stop.after(0)
+    packing.stop = Stop.after(0)
     assert not node_type.list_all()
+
+
+def test_demands_that_fit_nowhere_do_not_count() -> None:
+    """Both ways find all of them at once, in the time of one question."""
+    builder = ProblemBuilder(nodes=1)
+    builder.device(0)
+    for count in (2, 1, 3):
+        builder.pod(builder.claim(AlternativeSpec(count)))
+    problem = builder.problem()
+    demands = list(problem.demands)
+    costs = [NodeCost(NodeIndex(0), 1)]
+    needs = (2, 3, 1)
+    question = CoverQuestion(
+        problem, demands, needs, costs, Options(steps=1), Stop()
+    )
+    for answer in (
+        cover_demands(problem, demands, needs, costs),
+        covering._searched(question),
+    ):
+        assert answer.homeless == {0, 2}
+        assert answer.numbers == (3,)
+        assert answer.bound == answer.cost == 3
 
 
 def test_where_vectors_take_too_long_nodes_are_searched_for(
@@ -286,3 +292,23 @@ def test_where_vectors_take_too_long_nodes_are_searched_for(
     # Three of each ask for nine devices.
     assert (answer.cost, answer.bound) == (3, 3)
     assert answer.numbers == (0, 3)
+
+
+def test_the_last_nodes_hold_what_remains(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Vectors that are worth the most leave a gap, which nodes that are filled with the rest close."""
+    monkeypatch.setattr(NodeVectors, "list_all", lambda _: False)
+    documents = WORKLOADS["cluster-plain"].objects(40, 0)
+    answer = dralloc.fewest_nodes(load_documents(documents))
+    assert answer.exact
+
+
+def test_many_kinds_are_counted_and_not_named() -> None:
+    kinds = ["a", "b", "c", "d"]
+    assert covering._fits_nowhere([]) == "fits on no node"
+    assert covering._fits_nowhere(kinds) == "fits on no node of kind a, b, c, d"
+    assert (
+        covering._fits_nowhere([*kinds, "e"])
+        == "fits on no node of the 5 kinds"
+    )

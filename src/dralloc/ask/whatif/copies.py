@@ -14,6 +14,7 @@ from math import prod
 from operator import mul
 from typing import Final
 
+from dralloc.ask.whatif.models.selection import with_time_left
 from dralloc.ask.whatif.node_types import NotRepresentativeError
 from dralloc.check import check
 from dralloc.objects.choices import Options
@@ -36,6 +37,7 @@ from dralloc.problem.solution import Placement, Solution, charged_grants
 from dralloc.problem.subproblem import cut, cut_alone
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
+from dralloc.solve.optimum.stopping import Stop
 
 __all__ = [
     "MOST_COPIES",
@@ -418,6 +420,13 @@ def _with(vector: Vector, axis: int, value: int) -> Vector:
 # ----------------------------------------------------------------------------
 # Several demands at once: how many of each fit beside the others.
 
+_MANY_COPIES: Final = 2.5
+"""With fewer copies of each demand on average, classes have little to count: their patterns take more time than the
+model of devices."""
+
+_PATTERN_EFFORT: Final = 1_000
+"""Of a node alone, patterns are not listed beyond so many devices: they would be used once."""
+
 PlacedCopies = tuple[tuple[Placement, ...], ...]
 """For each of several demands, the placements of its copies; the number of a placement's demand means nothing."""
 
@@ -434,6 +443,8 @@ class JointPacking:
         None of them can be had without end.
     max_counts
         How many of each fit alone, at most.
+    options, stop
+        Each answer is looked for as long as both allow.
     proven
         Whether everything that was said so far is proven.
     placed
@@ -444,31 +455,48 @@ class JointPacking:
     demands: Sequence[Demand]
     max_counts: Vector
     options: Options = field(default_factory=Options)
+    stop: Stop = field(default_factory=Stop)
     proven: bool = True
     placed: dict[Vector, PlacedCopies] = field(default_factory=dict)
 
     @classmethod
-    def alone(
+    def alone(  # noqa: PLR0913 - as the class, and a node
         cls,
         problem: Problem,
         demands: Sequence[Demand],
         node: NodeIndex,
         max_counts: Vector,
         options: Options,
+        stop: Stop,
     ) -> JointPacking:
-        """One node alone, and how many of each demand fit there, but not more than so many."""
+        """One node alone, and how many of each demand fit there, but not more than so many; these are placed.
+
+        Raises
+        ------
+        Stopped
+            The time is over before that is known of each.
+        """
         part, local_demands = cut_alone(problem, demands, node)
+        thresholds = replace(options.thresholds, pattern_effort=_PATTERN_EFFORT)
+        options = replace(options, thresholds=thresholds)
+        packing = cls(part, local_demands, max_counts, options, stop)
+        packing.max_counts = tuple(
+            packing._most_alone(demand)
+            for demand in stop.each(range(len(demands)))
+        )
+        return packing
 
-        def fitting(demand: Demand, limit: int) -> int:
-            bound = PerDeviceBound(part, demand).total()
-            max_count = limit if bound is None else min(limit, bound)
-            _, solution = cls(part, [demand], (max_count,), options).best(
-                [[1] * max_count]
-            )
-            return solution.tiers[0].bound
-
-        local_counts = tuple(map(fitting, local_demands, max_counts))
-        return cls(part, local_demands, local_counts, options)
+    def _most_alone(self, demand: int) -> int:
+        """At most so many of a demand fit if no other is there."""
+        bound = PerDeviceBound(self.problem, self.demands[demand]).total()
+        limit = self.max_counts[demand]
+        max_count = limit if bound is None else min(limit, bound)
+        counts = _with((0,) * len(self.demands), demand, max_count)
+        # Most often there is no question for a model, as one is asked for and there is room.
+        if self.first_fit(counts) == counts:
+            return max_count
+        _, solution = self.best([[1] * count for count in counts])
+        return solution.tiers[0].bound
 
     def reach(self, least: Vector, last: int = 0) -> Vector | None:
         """Place at least so many of each, and beyond that as many as possible; None if that is too many.
@@ -507,20 +535,28 @@ class JointPacking:
             for copy, weight in zip(problem.demands, all_weights, strict=True)
         )
         problem = replace(problem, demands=tuple(weighted))
-        solution = solve(problem, self.options)
+        options = with_time_left(self.options, self.stop)
+        kinds = sum(map(bool, sizes))
+        if sum(sizes) < _MANY_COPIES * kinds:
+            options = replace(options, per_device=True)
+        solution = solve(problem, options)
+        return self._entered(problem, sizes, solution), solution
+
+    def first_fit(self, counts: Vector) -> Vector:
+        """Return how many of each first fit places, of so many of them, one demand after the other."""
+        problem = replicated(self.problem, self.demands, counts)
+        return self._entered(problem, counts, first_fit(problem))
+
+    def _entered(
+        self, problem: Problem, sizes: Sequence[int], solution: Solution
+    ) -> Vector:
+        """Check an answer to so many copies and keep it; returns how many of each it places."""
         check(problem, solution)
         placed = by_demand(solution.placements, sizes)
         counts = tuple(map(len, placed))
         if any(counts):
             self.placed.setdefault(counts, placed)
-        return counts, solution
-
-    def first_fit(self, counts: Vector) -> Vector:
-        """Return how many of each first fit places, of so many of them, one demand after the other."""
-        problem = replicated(self.problem, self.demands, counts)
-        solution = first_fit(problem)
-        check(problem, solution)
-        return tuple(map(len, by_demand(solution.placements, counts)))
+        return counts
 
 
 # ----------------------------------------------------------------------------

@@ -54,6 +54,7 @@ from dralloc.problem.equivalence import equivalent_nodes
 from dralloc.problem.subproblem import cut_alone, separated
 from dralloc.show.question import Provisional
 from dralloc.solve.first_fit import first_fit
+from dralloc.solve.optimum.stopping import Stop
 from dralloc.solve.work import phase
 
 __all__ = [
@@ -253,7 +254,12 @@ def minkowski_sum(
     points_allowed = _MOST_POINTS
     for group in classes.groups:
         packing = JointPacking.alone(
-            divided.problem, divided.demands, group[0], max_counts, options
+            divided.problem,
+            divided.demands,
+            group[0],
+            max_counts,
+            options,
+            Stop(),
         )
         points = _points(packing, points_allowed)
         if points is None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -49,13 +49,51 @@ from dralloc.solve.optimum.relax.cover import RelaxedCover, relaxed_cover
 from dralloc.solve.optimum.rows import Term
 from dralloc.solve.optimum.stopping import Stop, Stopped
 
-__all__ = ["NodeCover", "NodeSearch"]
+__all__ = ["CoverQuestion", "NodeCost", "NodeCover", "NodeSearch"]
 
 _SPARE: Final = 1.02
 """So many times as many nodes as hold everything in fractions are offered first."""
 
 _SIZES: Final = 1000
 """The largest demand counts so much on its way to nodes that come first, the smallest 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCost:
+    """A type of node: an isolated node of the problem without anything in use, and its price."""
+
+    node: NodeIndex
+    cost: int
+
+
+@dataclass(frozen=True, slots=True)
+class CoverQuestion:
+    """Which nodes hold everything, and cost the least.
+
+    Parameters
+    ----------
+    problem
+        With the types of nodes, each isolated and with nothing in use.
+    demands, needs
+        What is to be held, and how many of each.
+    node_costs
+        The types of nodes to choose from.
+    """
+
+    problem: Problem
+    demands: Sequence[Demand]
+    needs: tuple[int, ...]
+    node_costs: Sequence[NodeCost]
+    options: Options
+    stop: Stop
+
+    def without(self, left_out: Set[int]) -> CoverQuestion:
+        """Ask about all but some demands, which keep their indices."""
+        needs = (
+            0 if demand in left_out else need
+            for demand, need in enumerate(self.needs)
+        )
+        return replace(self, needs=tuple(needs))
 
 
 @dataclass(frozen=True)
@@ -70,11 +108,14 @@ class NodeCover:
         What they cost. The demands have been placed on so many copies, and the checker has accepted it.
     bound
         Nothing cheaper holds everything.
+    homeless
+        The indices of demands that fit on no type of node, and do not count.
     """
 
     numbers: tuple[int, ...]
     cost: int
     bound: int
+    homeless: frozenset[int] = frozenset()
 
 
 @dataclass
@@ -83,24 +124,22 @@ class NodeSearch:
 
     Parameters
     ----------
-    problem
-        With the types of nodes, each isolated and with nothing in use.
-    demands, needs
-        What is to be held, and how many of each.
-    nodes, costs
-        By type a node of the problem, and what one like it costs.
     homeless
-        The index of the first demand that fits on no type of node; known after `run`.
+        The indices of demands that fit on no type of node; known after `run`.
     """
 
-    problem: Problem
-    demands: Sequence[Demand]
-    needs: Sequence[int]
-    nodes: Sequence[NodeIndex]
-    costs: Sequence[int]
-    options: Options
-    stop: Stop
-    homeless: int | None = field(default=None, init=False)
+    question: CoverQuestion
+    homeless: frozenset[int] = field(default=frozenset(), init=False)
+
+    @cached_property
+    def _nodes(self) -> Sequence[NodeIndex]:
+        """Return a node of each type."""
+        return [node_cost.node for node_cost in self.question.node_costs]
+
+    @cached_property
+    def _costs(self) -> Sequence[int]:
+        """What a node of each type costs."""
+        return [node_cost.cost for node_cost in self.question.node_costs]
 
     def run(self) -> NodeCover | None:
         """Search as long as there is time.
@@ -111,8 +150,8 @@ class NodeSearch:
         """
         relaxed = None
         with suppress(Stopped):
-            problem = self._on(range(len(self.nodes)))
-            relaxed = relaxed_cover(problem, self.costs, self.stop)
+            problem = self._on(range(len(self._nodes)))
+            relaxed = relaxed_cover(problem, self._costs, self.question.stop)
         start = self._placed(relaxed)
         if start is None:
             return None
@@ -126,13 +165,15 @@ class NodeSearch:
             None: None
         }
         for nodes in {
-            demand.nodes for demand in self.demands if demand.nodes is not None
+            demand.nodes
+            for demand in self.question.demands
+            if demand.nodes is not None
         }:
             among = frozenset(nodes)
             homes[nodes] = tuple(
                 NodeIndex(node)
                 for node, type_ in enumerate(types)
-                if self.nodes[type_] in among
+                if self._nodes[type_] in among
             )
         demands = (
             replace(demand, nodes=homes[demand.nodes])
@@ -142,11 +183,15 @@ class NodeSearch:
 
     @cached_property
     def _everybody(self) -> Numbered[DemandIndex, Demand]:
-        return replicated(self.problem, self.demands, self.needs).demands
+        question = self.question
+        problem = replicated(question.problem, question.demands, question.needs)
+        return problem.demands
 
     @cached_property
     def _parts(self) -> Sequence[Problem]:
-        return [cut(self.problem, [node]).problem for node in self.nodes]
+        return [
+            cut(self.question.problem, [node]).problem for node in self._nodes
+        ]
 
     def _placed(
         self, relaxed: RelaxedCover | None
@@ -159,7 +204,7 @@ class NodeSearch:
         """
         # As many nodes as the relaxation uses, the most special types first: first fit
         # goes through them in this order.
-        node_counts = relaxed.numbers if relaxed else (0.0,) * len(self.nodes)
+        node_counts = relaxed.numbers if relaxed else (0.0,) * len(self._nodes)
         rank_of = self._ranks()
         types = [
             type_
@@ -169,7 +214,7 @@ class NodeSearch:
         types = types or list(rank_of)
         best: tuple[int, list[int], Sequence[Placement]] | None = None
         for order in self._orders(relaxed):
-            if best is not None and self.stop.reached():
+            if best is not None and self.question.stop.reached():
                 break
             # Nodes are added for those who wait until nobody does.
             while True:
@@ -186,7 +231,7 @@ class NodeSearch:
                     return None
                 types += types_to_add
             nodes = {placement.node for placement in placements}
-            cost = sum(self.costs[types[node]] for node in nodes)
+            cost = sum(self._costs[types[node]] for node in nodes)
             if best is None or cost < best[0]:
                 best = cost, types, placements
         assert best is not None
@@ -194,7 +239,7 @@ class NodeSearch:
 
     def _ranks(self) -> Mapping[int, int]:
         """Return the number of demands that can use each type: first fit fills the least wanted types first."""
-        problem = self._on(range(len(self.nodes)))
+        problem = self._on(range(len(self._nodes)))
         capabilities = NodeCapabilities(problem)
         demand_counts = Counter(
             type_
@@ -204,7 +249,7 @@ class NodeSearch:
         )
         return {
             type_: demand_counts[type_]
-            for type_ in map(NodeIndex, range(len(self.nodes)))
+            for type_ in map(NodeIndex, range(len(self._nodes)))
         }
 
     def _orders(
@@ -217,10 +262,11 @@ class NodeSearch:
             yield sorted(as_given, key=lambda demand: -relaxed.worth[demand])
 
     def _rooms(self, waiting: Sequence[DemandIndex]) -> list[int] | None:
-        """The types of nodes that take the waiting demands; None if a demand fits nowhere."""
-        single = range(len(self.nodes))
-        problem = self._on(single)
+        """The types of nodes that take the waiting demands; None if a demand finds no place."""
+        problem = self._on(range(len(self._nodes)))
         types_with_room: list[int] = []
+        # By demand, the first of its copies.
+        placeless: dict[int, DemandIndex] = {}
         while waiting:
             solution = place_all(QuickRun(problem), problem, waiting, {})
             placed = {placement.demand for placement in solution.placements}
@@ -229,16 +275,29 @@ class NodeSearch:
             )
             # Nobody was there before the first of them.
             if waiting[0] not in placed:
-                alone = replace(problem, demands=(problem.demands[waiting[0]],))
-                if not solve(alone).placements:
-                    self.homeless = self._place_of(waiting[0])
-                return None
-            waiting = [demand for demand in waiting if demand not in placed]
-        return types_with_room
+                placeless[self._origin_of(waiting[0])] = waiting[0]
+            waiting = [
+                copy
+                for copy in waiting
+                if copy not in placed and self._origin_of(copy) not in placeless
+            ]
+        if not placeless:
+            return types_with_room
+        self.homeless = frozenset(
+            demand
+            for demand, copy in placeless.items()
+            if not self._fits_somewhere(problem, copy)
+        )
+        return None
 
-    def _place_of(self, copy: int) -> int:
+    def _fits_somewhere(self, problem: Problem, copy: DemandIndex) -> bool:
+        """Whether there is a node that holds a copy alone."""
+        alone = replace(problem, demands=(problem.demands[copy],))
+        return bool(solve(alone).placements)
+
+    def _origin_of(self, copy: int) -> int:
         """Of which demand this is a copy."""
-        return bisect(list(accumulate(self.needs)), copy)
+        return bisect(list(accumulate(self.question.needs)), copy)
 
     def _improved(
         self,
@@ -250,7 +309,7 @@ class NodeSearch:
         bound = relaxed.bound if relaxed else 0
         problem = self._on(types)
         costs = {
-            node.name: self.costs[type_]
+            node.name: self._costs[type_]
             for node, type_ in zip(problem.nodes, types, strict=True)
         }
         # A node is saved only once it is empty, which no small step brings about. So there
@@ -263,10 +322,12 @@ class NodeSearch:
             self._order(problem, relaxed),
         )
         best = placements
-        search = NeighbourhoodSearch(everything, tiers, best, self.options)
+        search = NeighbourhoodSearch(
+            everything, tiers, best, self.question.options
+        )
         with suppress(Stopped):
             answers = (
-                search.run(self.stop)
+                search.run(self.question.stop)
                 if cheapest.cost(everything, best) > bound
                 else ()
             )
@@ -277,8 +338,8 @@ class NodeSearch:
         check(problem, Solution(tuple(best)))
         nodes = {placement.node for placement in best}
         used = Counter(types[node] for node in nodes)
-        cost = sum(self.costs[type_] * count for type_, count in used.items())
-        node_counts = tuple(used[type_] for type_ in range(len(self.nodes)))
+        cost = sum(self._costs[type_] * count for type_, count in used.items())
+        node_counts = tuple(used[type_] for type_ in range(len(self._nodes)))
         return NodeCover(node_counts, cost, min(bound, cost))
 
     def _order(

@@ -24,12 +24,13 @@ __all__ = [
     "Choice",
     "Cover",
     "CoverColumn",
+    "FractionalCover",
     "UnitLayouts",
     "Vector",
     "best_sum",
     "choose_layouts",
     "cover",
-    "prices",
+    "fractional_cover",
     "with_time_left",
 ]
 
@@ -192,7 +193,7 @@ def _limit(
 #
 #     minimise sum_p cost[p] * times[p]    with    sum_p brings[p][i] * times[p] >= need[i]
 #
-# `cover` solves that in integers, and `prices` its linear relaxation for the dual
+# `cover` solves that in integers, and `fractional_cover` its linear relaxation for the dual
 # values, from which a bound follows even where not all columns are known (Farley,
 # Operations Research 38, 1990).
 
@@ -249,10 +250,21 @@ def cover(
     return Cover(times, cost, outcome.bound)
 
 
-def prices(
+@dataclass(frozen=True, slots=True)
+class FractionalCover:
+    """The relaxation of a cover: how often each column is taken, in fractions, and what one more of each need costs.
+
+    The prices are in units of ``1 / _SCALE`` of a cost of 1, rounded down: a guess, not a bound.
+    """
+
+    times: Sequence[float]
+    prices: tuple[int, ...]
+
+
+def fractional_cover(
     columns: Sequence[CoverColumn], needs: Sequence[int]
-) -> tuple[int, ...]:
-    """Return the price of one more of each need in the relaxation, rounded down: a guess, not a bound.
+) -> FractionalCover:
+    """Solve the relaxation.
 
     Raises
     ------
@@ -262,7 +274,8 @@ def prices(
     relaxed = solve_linear(*_model(columns, needs), Stop())
     if relaxed is None:
         raise ModelError("cover: no choice of columns brings what is needed")
-    return tuple(max(0, int(price * _SCALE)) for price in relaxed.duals)
+    prices = (max(0, int(price * _SCALE)) for price in relaxed.duals)
+    return FractionalCover(relaxed.values, tuple(prices))
 
 
 def _model(
