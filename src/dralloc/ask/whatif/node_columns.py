@@ -56,10 +56,10 @@ _POINTS: Final = 200
 _PRICING: Final = 0.5
 """The part of the time that is left which pricing may take."""
 
-_FILLING: Final = 0.5
+_COMPLETING: Final = 0.5
 """The part that filling nodes may take after that."""
 
-_FILLS: Final = 10
+_COMPLETIONS: Final = 10
 """So many times nodes are filled with what is missing, after the first time at other prices."""
 
 _SHAKEN: Final = (70, 130)
@@ -162,13 +162,13 @@ class _Nodes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Relaxed:
+class _Remainder:
     """What is missing beside the whole nodes of a fractional cover, and the price of each demand there."""
 
     missing: Vector
     prices: Vector
 
-    def shaken(self, random: Random) -> _Relaxed:
+    def shaken(self, random: Random) -> _Remainder:
         """Change the prices somewhat."""
         low, high = _SHAKEN
         prices = (
@@ -191,15 +191,17 @@ class ColumnGeneration:
         best = self._cover(self.question.stop)
         if best is None:
             raise too_short()
-        relaxed = self._priced()
+        remainder = self._priced()
         random = Random(self.question.options.seed)
         best = self._cheaper(best)
-        stop = self._part(_FILLING)
-        for fill in range(_FILLS):
+        stop = self._part(_COMPLETING)
+        for attempt in range(_COMPLETIONS):
             if stop.reached() or not self._is_open(best):
                 break
             with suppress(Stopped):
-                self._fill(relaxed.shaken(random) if fill else relaxed, stop)
+                self._complete(
+                    remainder.shaken(random) if attempt else remainder, stop
+                )
             best = self._cheaper(best)
         # Where time was over before the prices were right, the new vectors help to find them.
         if self._is_open(best):
@@ -229,7 +231,7 @@ class ColumnGeneration:
         cover = self._cover(self._part(_COVERING))
         return best if cover is None else min(best, cover, key=_cost_of)
 
-    def _priced(self) -> _Relaxed:
+    def _priced(self) -> _Remainder:
         """Price until no vector is worth more than its node, or for a part of the time; returns the last relaxation."""
         stop = self._part(_PRICING)
         for _ in range(_ROUNDS):
@@ -248,17 +250,17 @@ class ColumnGeneration:
                 max(0, count - whole * held)
                 for count, held in zip(missing, column.vector, strict=True)
             ]
-        return _Relaxed(tuple(missing), fractional.prices)
+        return _Remainder(tuple(missing), fractional.prices)
 
-    def _fill(self, relaxed: _Relaxed, stop: Stop) -> None:
+    def _complete(self, remainder: _Remainder, stop: Stop) -> None:
         """Fill nodes with what is missing beside whole nodes of the relaxation, one after the other.
 
         Pricing looks for vectors as if everything were there in the end, too; the last nodes of a cover hold what
         remains. Raises `Stopped` when the time is over.
         """
-        missing = relaxed.missing
+        missing = remainder.missing
         # What costs nothing at the margin has to be placed as well.
-        values = [max(1, price) for price in relaxed.prices]
+        values = [max(1, price) for price in remainder.prices]
         while any(missing):
             stop.check()
             vectors = [
