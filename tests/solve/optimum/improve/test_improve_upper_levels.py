@@ -209,12 +209,32 @@ def test_who_counts_for_a_rule_of_a_demand_is_kept_with_it() -> None:
     assert demands_of_levels(problem) == [[0, 2]]
 
 
-def test_levels_with_a_claim_for_all_devices_are_not_looked_at_alone() -> None:
+def test_who_passes_over_devices_is_left_out_with_all_who_need_him() -> None:
+    """A claim for all may be placed because others fill a device; one for devices that nobody shares may not."""
     builder = ProblemBuilder()
+    builder.device(capacity={"memory": 10})
     builder.device()
-    for count, weight in ((1, 1), (1, 100), (None, 10_000)):
-        builder.pod(builder.claim(AlternativeSpec(count)), weight=weight)
-    assert demands_of_levels(builder.problem()) == []
+    memory = {"memory": 6}
+    specs = (
+        (AlternativeSpec(only=[0], capacity=memory), 1),
+        (AlternativeSpec(None, only=[0], capacity=memory), 100),
+        (AlternativeSpec(only=[1]), 100),
+        (AlternativeSpec(None, only=[1]), 100),
+        (AlternativeSpec(only=[1]), 100),
+    )
+    for spec, weight in specs:
+        builder.pod(builder.claim(spec), weight=weight)
+    problem = builder.problem()
+    assert demands_of_levels(problem) == [[2, 3, 4]]
+    # The last one wants to be near the first one that asks for all.
+    rule = Affinity(({"node-0": "node-0"},), (frozenset(),))
+    roles = {1: Role(rule, False, True), 4: Role(rule, True, False)}
+    demands = tuple(
+        replace(demand, roles=(roles[index],)) if index in roles else demand
+        for index, demand in enumerate(problem.demands)
+    )
+    problem = replace(problem, demands=demands)
+    assert demands_of_levels(problem) == [[2, 3]]
 
 
 def test_levels_that_are_decided_are_not_solved() -> None:
@@ -267,27 +287,37 @@ def test_of_others_stay_those_who_have_room() -> None:
     assert together(problem, upper=[3]) == [2, 3]
 
 
-def test_who_asks_for_all_devices_or_knows_others_leaves() -> None:
+def test_who_passes_over_devices_or_knows_others_leaves() -> None:
     builder = ProblemBuilder()
     for _ in range(2):
         builder.device(capacity={"memory": 10})
     memory = {"memory": 1}
     all_devices = AlternativeSpec(None, only=[1], capacity=memory)
+    # Of the first device too little is left beside who fills it.
+    passing_over = AlternativeSpec(None, capacity={"memory": 6})
     one_device = AlternativeSpec(only=[1], capacity=memory)
     watching = AlternativeSpec(only=[1], admin=True, capacity=memory)
     filling = AlternativeSpec(only=[0], capacity={"memory": 5})
-    for spec in (filling, all_devices, one_device, watching, one_device):
+    for spec in (
+        filling,
+        all_devices,
+        one_device,
+        watching,
+        one_device,
+        passing_over,
+    ):
         builder.pod(builder.claim(spec))
     wanting = AlternativeSpec(only=[0], capacity={"memory": 8})
     builder.pod(builder.claim(wanting), weight=100)
     problem = builder.problem()
     rule = AntiAffinity({})
     demands = list(problem.demands)
-    for number in (4, 5):
+    for number in (4, 6):
         role = Role(rule, carries=False, counts=True)
         demands[number] = replace(demands[number], roles=(role,))
     problem = replace(problem, demands=tuple(demands))
-    assert together(problem, upper=[5]) == [2, 5]
+    assert len(first_fit(problem).placements) == 6
+    assert together(problem, upper=[6]) == [1, 2, 6]
 
 
 def test_beside_admin_access_nobody_else_is_placed() -> None:

@@ -7,21 +7,22 @@ where some are placed only because others are. Kept with a demand are therefore
 - those who count for a rule that it carries, of affinity, or of spread, which allows for more where there are more
   everywhere.
 
-A claim for all devices passes over what others have filled (`dralloc.problem.all_devices`): levels with such a claim
-are not looked at alone.
+A claim for all devices passes over shared ones that others have filled (`dralloc.problem.all_devices`), so that it may
+be placed because others are. Who has such a claim is left out, with all who may need him: nothing is proven of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from itertools import chain
 from typing import Final
 
 from dralloc.objects.choices import Options
 from dralloc.problem import Charge, Demand, Device, Problem
+from dralloc.problem.all_devices import passed_over
 from dralloc.problem.indices import DemandIndex, grouped
-from dralloc.problem.inter_pod import Affinity, Spread
+from dralloc.problem.inter_pod import Affinity, InterPodRule, Spread
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.solution import Placement, charged_grants
 from dralloc.solve.optimum.answered import Answered, is_proven
@@ -156,21 +157,25 @@ class UpperLevels:
         Never all demands.
         """
         problem = self._problem
+        passing_over = [
+            demand
+            for demand in subset.demands
+            if _may_pass_over(subset, demand)
+        ]
+        left_out = _with_dependents(problem, self._bonds, passing_over)
         for level in self._levels[:-1]:
             of_levels = [
                 demand
                 for demand in subset.demands
                 if problem.demands[demand].weight >= level.lowest
+                and demand not in left_out
             ]
             kept = _with_company(problem, self._bonds, of_levels)
             demands = [demand for demand in subset.demands if demand in kept]
-            is_whole = len(demands) == len(subset.demands)
-            asks_for_all = any(
-                problem.demands[demand].asks_for_all for demand in demands
-            )
-            if is_whole or asks_for_all:
+            if len(demands) == len(subset.demands):
                 break
-            yield demands
+            if demands:
+                yield demands
 
 
 def _split(
@@ -185,27 +190,77 @@ def _split(
     return own, others
 
 
+def _may_pass_over(subset: DemandSubset, demand: DemandIndex) -> bool:
+    """Whether there is a device that a demand has to take, or cannot take, unless others have filled it."""
+    return subset.problem.demands[demand].asks_for_all and any(
+        choice.loose or choice.blocked
+        for site in subset.sites.get(demand, ())
+        for choice in site.choices()
+    )
+
+
 def _with_company(
     problem: Problem, bonds: Bonds, demands: Iterable[DemandIndex]
 ) -> set[DemandIndex]:
     """Return demands with all without whom they may not be placed."""
-    kept: set[DemandIndex] = set()
+
+    def company(members: Set[DemandIndex]) -> Iterator[DemandIndex]:
+        for rule in _rules_for_company(problem, members, carried=True):
+            yield from bonds.with_role[rule]
+
+    return _closure(bonds, demands, company)
+
+
+def _with_dependents(
+    problem: Problem, bonds: Bonds, demands: Iterable[DemandIndex]
+) -> set[DemandIndex]:
+    """Return demands with all who may not be placed without them."""
+
+    def dependents(members: Set[DemandIndex]) -> Iterator[DemandIndex]:
+        for rule in _rules_for_company(problem, members, carried=False):
+            for demand in bonds.with_role[rule]:
+                roles = problem.demands[demand].roles
+                if any(role.carries and role.rule == rule for role in roles):
+                    yield demand
+
+    return _closure(bonds, demands, dependents)
+
+
+def _rules_for_company(
+    problem: Problem, members: Iterable[DemandIndex], *, carried: bool
+) -> set[InterPodRule]:
+    """Return the rules by which somebody may be placed because others are.
+
+    Parameters
+    ----------
+    carried
+        Only those that a member carries, and not those by which a member counts for somebody else.
+    """
+    return {
+        role.rule
+        for member in members
+        for role in problem.demands[member].roles
+        if isinstance(role.rule, Affinity | Spread)
+        and (role.carries or not carried)
+    }
+
+
+def _closure(
+    bonds: Bonds,
+    demands: Iterable[DemandIndex],
+    neighbours: Callable[[Set[DemandIndex]], Iterable[DemandIndex]],
+) -> set[DemandIndex]:
+    """Return demands, their neighbours, the neighbours of these, and so on: always whole blocks."""
+    reached: set[DemandIndex] = set()
     to_come = set(demands)
     while to_come:
         blocks = {bonds.block_of[demand] for demand in to_come}
         members = set(
             chain.from_iterable(bonds.blocks[block] for block in blocks)
         )
-        kept |= members
-        rules = {
-            role.rule
-            for member in members
-            for role in problem.demands[member].roles
-            if role.carries and isinstance(role.rule, Affinity | Spread)
-        }
-        company = chain.from_iterable(bonds.with_role[rule] for rule in rules)
-        to_come = set(company) - kept
-    return kept
+        reached |= members
+        to_come = set(neighbours(members)) - reached
+    return reached
 
 
 # ----------------------------------------------------------------------------
@@ -220,7 +275,7 @@ def _together(
 ) -> list[Placement]:
     """Return an answer to some demands, and after it those placements of others that have room beside it.
 
-    Left out is also who has a role in a rule that others know, or asks for all devices: a search finds room for them.
+    Left out is also who has a role in a rule that others know, or passes over a device: a search finds room for them.
     Beside admin access, which has to find room and holds none (KEP-5018), nobody else is placed.
     """
     answer = list(upper)
@@ -235,8 +290,13 @@ def _together(
         (bonds.block_of[placement.demand], placement) for placement in lower
     )
     for block, placements in blocks.items():
-        if _is_by_itself(problem, bonds, block) and _entered(
-            ledger, placements
+        passes_over = any(
+            any(passed_over(problem, placement)) for placement in placements
+        )
+        if (
+            not passes_over
+            and _is_by_itself(problem, bonds, block)
+            and _entered(ledger, placements)
         ):
             answer += placements
     return answer
@@ -246,8 +306,7 @@ def _is_by_itself(problem: Problem, bonds: Bonds, block: int) -> bool:
     """Whether nothing decides whether a block may stand somewhere but what is free there."""
     members = bonds.blocks[block]
     demands = [problem.demands[member] for member in members]
-    asks_for_all = any(demand.asks_for_all for demand in demands)
-    if asks_for_all or _ask_for_admin_access(demands):
+    if _ask_for_admin_access(demands):
         return False
     rules = {role.rule for demand in demands for role in demand.roles}
     return all(set(members).issuperset(bonds.with_role[rule]) for rule in rules)
