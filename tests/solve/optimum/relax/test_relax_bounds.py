@@ -18,6 +18,7 @@ from dralloc.problem import Problem, indices
 from dralloc.problem.inter_pod import (
     AntiAffinity,
     InterPodRule,
+    OneDomain,
     Role,
     Spread,
 )
@@ -71,6 +72,36 @@ def test_no_answer_costs_less(problem: Problem) -> None:
     proven, best = bounds(problem), best_costs(problem)
     assert proven == sorted(proven)
     assert all(costs <= best for costs in proven)
+
+
+@st.composite
+def in_domains(draw: st.DrawFn) -> Problem:
+    """Draw a few pods for a device each, in two gangs; each carries one of three rules, two of one topology."""
+    builder = ProblemBuilder(nodes=3)
+    for node in range(3):
+        for _ in range(draw(st.integers(0, 2))):
+            builder.device(node)
+    for _ in range(draw(st.integers(2, 5))):
+        gang = draw(st.sampled_from(("first", "second")))
+        builder.pod(builder.claim(AlternativeSpec()), gang=gang)
+    problem = builder.problem()
+    zones, racks = (
+        {f"node-{node}": draw(st.sampled_from("ab")) for node in range(3)}
+        for _ in range(2)
+    )
+    rules = [OneDomain(domains) for domains in (zones, zones, racks)]
+    demands = []
+    for demand in problem.demands:
+        role = Role(draw(st.sampled_from(rules)), carries=True, counts=True)
+        demands.append(replace(demand, roles=(role,)))
+    return replace(problem, demands=tuple(demands))
+
+
+@THOROUGH
+@given(in_domains())
+def test_no_answer_in_domains_costs_less(problem: Problem) -> None:
+    best = best_costs(problem)
+    assert all(costs <= best for costs in bounds(problem))
 
 
 @THOROUGH

@@ -11,6 +11,7 @@ from dralloc.problem import Constraint, ConstraintKind, DemandIndex
 from dralloc.problem.inter_pod import (
     AntiAffinity,
     InterPodRule,
+    OneDomain,
     Role,
     Spread,
 )
@@ -184,6 +185,26 @@ def test_a_domain_holds_as_many_as_rules_between_pods_say(
     rule: InterPodRule, missed: int
 ) -> None:
     assert least_missed_with(rule, 6) == missed
+
+
+@pytest.mark.parametrize(("rule_count", "missed"), [(1, 3), (2, 0)])
+def test_members_of_a_gang_choose_one_domain_if_they_share_the_rule(
+    rule_count: int, missed: int
+) -> None:
+    """Three pods want a device each. Two devices are in one zone, and the third one is in another."""
+    builder = ProblemBuilder(nodes=3)
+    for node in range(3):
+        builder.device(node)
+        builder.pod(builder.claim(AlternativeSpec()), gang="trio")
+    problem = builder.problem()
+    rules = [OneDomain(ZONES) for _ in range(rule_count)]
+    demands = [
+        replace(demand, roles=(Role(rules[index % rule_count], True, True),))
+        for index, demand in enumerate(problem.demands)
+    ]
+    problem = replace(problem, demands=tuple(demands))
+    *_, bound = relaxed_bounds(problem, placed_weight(problem), Stop())
+    assert bound.costs[0] == missed
 
 
 def test_devices_with_a_common_value_are_counted_value_by_value() -> None:

@@ -13,7 +13,14 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Collection,
+    Hashable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, assert_never
 
@@ -35,7 +42,7 @@ from dralloc.problem import (
 )
 from dralloc.problem.equivalence import claim_key
 from dralloc.problem.indices import DemandIndex, summed
-from dralloc.problem.inter_pod import Domains, OneDomain
+from dralloc.problem.inter_pod import Domains, InterPodRule, OneDomain
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.supply import NODE_DRIVER
 from dralloc.solve.optimum.classes.demand_classes import Listed
@@ -222,6 +229,7 @@ def demand_kinds_of(problem: Problem, stop: Stop) -> DemandKinds:
         for demand in problem.demands
         if demand.is_defective and demand.quorum is None
     }
+    common_rules = _common_rules(problem)
     limits = domain_limits_of(problem)
     kinds: dict[Hashable, DemandKind] = {}
     gangs: dict[Hashable, list[DemandIndex]] = defaultdict(list)
@@ -234,7 +242,11 @@ def demand_kinds_of(problem: Problem, stop: Stop) -> DemandKinds:
         if demand.is_defective or (demand.gang and demand.gang in hopeless):
             continue
         users = users_of.get(index)
-        domains = users.domains if users else _domains_of_gang(demand)
+        domains = (
+            users.domains
+            if users
+            else _domains_of_gang(demand, common_rules.get(demand.gang, ()))
+        )
         key = (
             reader.shape(demand),
             demand.weight,
@@ -264,12 +276,29 @@ def _node_alternative(demand: Demand) -> AlternativeIndex | None:
     return demand.claims[0].requests[0].alternatives[0].index
 
 
-def _domains_of_gang(demand: Demand) -> Domains | None:
+def _common_rules(problem: Problem) -> Mapping[str, Set[InterPodRule]]:
+    """Return, by gang, the rules of one domain that all of its members carry.
+
+    Members with different rules need not be in the same domain, even if both rules are about the same domains.
+    """
+    common: dict[str, Set[InterPodRule]] = {}
+    for demand in problem.demands:
+        carried = {
+            role.rule
+            for role in demand.roles
+            if role.carries and isinstance(role.rule, OneDomain)
+        }
+        if demand.gang:
+            common[demand.gang] = common.get(demand.gang, carried) & carried
+    return common
+
+
+def _domains_of_gang(
+    demand: Demand, common_rules: Collection[InterPodRule]
+) -> Domains | None:
     """The domains among which the gang of a demand chooses one; None if it needs none."""
-    if not demand.gang:
-        return None
     for role in demand.roles:
-        if role.carries and isinstance(role.rule, OneDomain):
+        if isinstance(role.rule, OneDomain) and role.rule in common_rules:
             return role.rule.domains
     return None
 
