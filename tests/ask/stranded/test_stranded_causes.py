@@ -85,6 +85,44 @@ def test_a_cordoned_node() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"nodeSelector": {"zone": "a"}},
+        # The other node has one CPU.
+        {
+            "containers": [
+                {"name": "c", "resources": {"requests": {"cpu": "2"}}}
+            ]
+        },
+    ],
+)
+def test_rules_of_pods(spec: Json) -> None:
+    """Claims of pods are of use only where the pods may be; the claim alone may be anywhere."""
+    near, far = (
+        {
+            **node(name, zone=zone),
+            "status": {"allocatable": {"cpu": cpus, "pods": "9"}},
+        }
+        for name, zone, cpus in (("node-0", "a", "4"), ("node-1", "b", "1"))
+    )
+    there = resource_slice(gpus(2), name="far", pool="far", nodeName="node-1")
+    objects = [
+        near,
+        far,
+        device_class(),
+        resource_slice(gpus(1)),
+        there,
+        claim("any", request()),
+    ]
+    answer = stranded(cluster(*objects, pod("user", "any", **spec)))
+    assert [(row.pool, dict(row.causes)) for row in answer.pools] == [
+        ("far", {Cause.POD: 2 * NANOS}),
+        ("pool-0", {}),
+    ]
+    assert not any(row.causes for row in stranded(cluster(*objects)).pools)
+
+
 def test_attributes_do_not_agree() -> None:
     devices = [
         device(f"gpu-{index}", {"numa": numa})

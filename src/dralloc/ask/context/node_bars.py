@@ -60,6 +60,7 @@ __all__ = [
     "Exclusions",
     "NodeBars",
     "Resettling",
+    "SettledPods",
     "pod_of",
 ]
 
@@ -227,68 +228,66 @@ class Bar:
     left: int = 0
 
 
-class NodeBars:
-    """Finds the reasons that keep a demand from nodes after placements of devices; the exact model may use others.
+class SettledPods:
+    """The pods that have a node: those that run and use claims, and those that are placed; and what they leave there.
 
-    Every node is asked about, also one that rules of the pod or of the cluster leave out. The pods that run and use
-    claims are holders of their nodes as those that are placed: without the claims, they are not there either.
+    Parameters
+    ----------
+    asked
+        The demands that nodes are asked about, every one of them: also those that rules of a pod or of the cluster
+        leave out.
+    placements
+        Placements of devices. The pods that run and use claims are holders of their nodes as those that are placed:
+        without the claims, they are not there either.
     """
 
     def __init__(
         self,
         compiled: CompiledCluster,
-        demand_index: DemandIndex,
+        asked: Collection[DemandIndex],
         placements: Sequence[Placement],
-        *,
-        exact: bool,
     ) -> None:
         problem = compiled.problem
-        self._exact = exact
-        self._running = compiled.pods.running
-        self._incumbents = tuple(_running_users(compiled))
+        self.running = compiled.pods.running
+        self.incumbents = tuple(_running_users(compiled))
         demands = [
             *problem.demands,
-            *(Demand(pod.key, ()) for pod in self._incumbents),
+            *(Demand(pod.key, ()) for pod in self.incumbents),
         ]
-        demands[demand_index] = replace(
-            problem.demands[demand_index], nodes=None
-        )
+        for demand_index in asked:
+            demands[demand_index] = replace(demands[demand_index], nodes=None)
         scenario = Scenario(compiled.cluster).unbind(
-            {pod.key for pod in self._incumbents}
+            {pod.key for pod in self.incumbents}
         )
         rules = compiled.pods.of(scenario.cluster)
         of_devices = replace(problem, demands=tuple(demands))
         # Once something does not count, something else may run short.
-        self._whole = rules.applied(of_devices, complete=True)
-        self._demand = self._whole.demands[demand_index]
+        self.whole = rules.applied(of_devices, complete=True)
         node_indices = {
             node.name: index for index, node in numbered(problem.nodes)
         }
         homes = (
-            node_indices[pod.spec.node_name or ""] for pod in self._incumbents
+            node_indices[pod.spec.node_name or ""] for pod in self.incumbents
         )
         settled = (
             Placement(DemandIndex(index), home, ())
             for index, home in enumerate(homes, len(problem.demands))
         )
-        self._placements = {
+        self.placements = {
             placement.demand: placement
             for placement in with_node_grants(
-                self._whole, (*placements, *settled)
+                self.whole, (*placements, *settled)
             )
         }
-        self._users = self._by_claim(compiled)
-        self._known: dict[
-            frozenset[DemandIndex], dict[NodeIndex, tuple[Bar, ...]]
-        ] = defaultdict(dict)
+        self.users = self._by_claim(compiled)
 
     def _by_claim(
         self, compiled: CompiledCluster
     ) -> Mapping[ClaimKey, Sequence[DemandIndex]]:
         """Return, by claim, those of its users that have a node."""
         users: dict[ClaimKey, list[DemandIndex]] = defaultdict(list)
-        for demand_index in self._placements:
-            demand = self._whole.demands[demand_index]
+        for demand_index in self.placements:
+            demand = self.whole.demands[demand_index]
             pod = compiled.cluster.pods_by_key.get(demand.key)
             allocated = () if pod is None else compiled.cluster.pod_claims(pod)
             open_claims = (
@@ -298,59 +297,111 @@ class NodeBars:
                 users[key].append(demand_index)
         return users
 
+    @cached_property
+    def ledger(self) -> ClaimLedger:
+        """What they hold."""
+        ledger = ClaimLedger(self.whole)
+        for placement in self.placements.values():
+            ledger.hold(holdings_of(self.whole, placement))
+        return ledger
+
+    @cached_property
+    def domains(self) -> DomainLedger:
+        """Who of them is where, for rules between pods."""
+        domains = DomainLedger()
+        for placement in self.placements.values():
+            roles = self.whole.demands[placement.demand].roles
+            domains.enter(roles, self.whole.nodes[placement.node].name)
+        return domains
+
+    def claims_on(self, node: NodeIndex) -> set[ClaimKey]:
+        """The claims of those that have this node."""
+        on_node = {
+            demand
+            for demand, placement in self.placements.items()
+            if placement.node == node
+        }
+        return {
+            key
+            for key, users in self.users.items()
+            if not on_node.isdisjoint(users)
+        }
+
+    @contextmanager
+    def without(self, gone: Collection[DemandIndex]) -> Iterator[None]:
+        """For a while, some of them are not there."""
+        leaving = [self.placements[demand] for demand in gone]
+        holdings = [
+            holding
+            for placement in leaving
+            for holding in holdings_of(self.whole, placement)
+        ]
+        for placement in leaving:
+            self._enter(placement, -1)
+        self.ledger.release({holding.claim for holding in holdings})
+        try:
+            yield
+        finally:
+            self.ledger.hold(holdings)
+            for placement in leaving:
+                self._enter(placement)
+
+    def _enter(self, placement: Placement, sign: int = 1) -> None:
+        roles, name = (
+            self.whole.demands[placement.demand].roles,
+            self.whole.nodes[placement.node].name,
+        )
+        self.domains.enter(roles, name, sign)
+
+
+class NodeBars:
+    """Finds the reasons that keep a demand from nodes beside pods that have one; the exact model may use others."""
+
+    def __init__(
+        self, settled: SettledPods, demand_index: DemandIndex, *, exact: bool
+    ) -> None:
+        self.settled = settled
+        self._whole = settled.whole
+        self._exact = exact
+        self._demand = self._whole.demands[demand_index]
+        self._known: dict[
+            frozenset[DemandIndex], dict[NodeIndex, tuple[Bar, ...]]
+        ] = defaultdict(dict)
+
+    def leaves(self, node: NodeIndex) -> bool:
+        """Whether nothing keeps the demand from a node. To say what does takes longer."""
+        shortages = _shortages(
+            self._whole, self.settled.ledger, self._demand, node
+        )
+        return not (
+            any(True for _ in shortages)
+            or any(self._unmet(node))
+            or any(self._short_for_devices(node))
+        )
+
     def of(
         self, node: NodeIndex, released: Collection[ClaimKey] = ()
     ) -> tuple[Bar, ...]:
         """Return every reason that keeps the demand from a node, once the pods of some claims are gone."""
         gone = frozenset(
-            demand for key in released for demand in self._users.get(key, ())
+            demand
+            for key in released
+            for demand in self.settled.users.get(key, ())
         )
         # Without rules between pods, what goes from other nodes does not matter.
         if not self._demand.roles:
             gone = frozenset(
                 demand
                 for demand in gone
-                if self._placements[demand].node == node
+                if self.settled.placements[demand].node == node
             )
         bars = self._known[gone]
         if node not in bars:
-            with self._without(gone):
+            with self.settled.without(gone):
                 bars[node] = (*self._short(node), *self._unmet(node)) or tuple(
                     self._short_for_devices(node)
                 )
         return bars[node]
-
-    @contextmanager
-    def _without(self, gone: Collection[DemandIndex]) -> Iterator[None]:
-        """For a while, some of those that have a node are not there."""
-        leaving = [self._placements[demand] for demand in gone]
-        holdings = [
-            holding
-            for placement in leaving
-            for holding in holdings_of(self._whole, placement)
-        ]
-        for placement in leaving:
-            self._enter(placement, -1)
-        self._ledger.release({holding.claim for holding in holdings})
-        try:
-            yield
-        finally:
-            self._ledger.hold(holdings)
-            for placement in leaving:
-                self._enter(placement)
-
-    def claims_on(self, node: NodeIndex) -> set[ClaimKey]:
-        """The claims of those that have this node."""
-        on_node = {
-            demand
-            for demand, placement in self._placements.items()
-            if placement.node == node
-        }
-        return {
-            key
-            for key, users in self._users.items()
-            if not on_node.isdisjoint(users)
-        }
 
     @contextmanager
     def resettling(
@@ -358,24 +409,19 @@ class NodeBars:
     ) -> Iterator[Resettling]:
         """For a while, the demand is on a node, and the pods of some claims are gone, to be settled anew."""
         gone = {
-            demand for key in released for demand in self._users.get(key, ())
+            demand
+            for key in released
+            for demand in self.settled.users.get(key, ())
         }
-        with self._without(gone):
+        with self.settled.without(gone):
             resettling = Resettling(
-                self._whole, self._ledger, self._domains, gone
+                self._whole, self.settled.ledger, self.settled.domains, gone
             )
             resettling.settle(self._demand, node)
             try:
                 yield resettling
             finally:
                 resettling.revoke()
-
-    def _enter(self, placement: Placement, sign: int = 1) -> None:
-        roles, name = (
-            self._whole.demands[placement.demand].roles,
-            self._whole.nodes[placement.node].name,
-        )
-        self._domains.enter(roles, name, sign)
 
     def _short_for_devices(self, node: NodeIndex) -> Iterator[Bar]:
         """Yield resources of which upstream's allocator would find too little on the node or in the pod's requests.
@@ -390,7 +436,7 @@ class NodeBars:
             problem,
             [node],
             demands=[alone],
-            ledger=self._ledger,
+            ledger=self.settled.ledger,
             counters=indices(problem.counters),
         ).problem
         solution = first_fit(before_footprints(part))
@@ -418,7 +464,7 @@ class NodeBars:
 
     def _short(self, node: NodeIndex) -> Iterator[Bar]:
         for device, shortage in _shortages(
-            self._whole, self._ledger, self._demand, node
+            self._whole, self.settled.ledger, self._demand, node
         ):
             yield self._bar(node, device, shortage)
 
@@ -459,14 +505,16 @@ class NodeBars:
             )
         holders = {
             ClaimKey(key.namespace, key.name.removesuffix("/node")): nanos
-            for key, nanos in self._ledger.holders(device, shortage).items()
+            for key, nanos in self.settled.ledger.holders(
+                device, shortage
+            ).items()
         }
-        running = {pod.key for pod in self._incumbents}
+        running = {pod.key for pod in self.settled.incumbents}
         bound += sum(nanos for key, nanos in holders.items() if key in running)
         if bound:
             yield (
                 counted(
-                    len(self._running[self._whole.nodes[node].name]),
+                    len(self.settled.running[self._whole.nodes[node].name]),
                     "bound pod",
                 ),
                 bound,
@@ -482,23 +530,8 @@ class NodeBars:
                 "didn't match rules between pods, because of pods that have a node"
             )
         for role in self._demand.roles:
-            if not self._domains.allows((role,), name):
+            if not self.settled.domains.allows((role,), name):
                 yield Bar(_UNMET[type(role.rule)])
-
-    @cached_property
-    def _ledger(self) -> ClaimLedger:
-        ledger = ClaimLedger(self._whole)
-        for placement in self._placements.values():
-            ledger.hold(holdings_of(self._whole, placement))
-        return ledger
-
-    @cached_property
-    def _domains(self) -> DomainLedger:
-        domains = DomainLedger()
-        for placement in self._placements.values():
-            roles = self._whole.demands[placement.demand].roles
-            domains.enter(roles, self._whole.nodes[placement.node].name)
-        return domains
 
 
 def _shortages(

@@ -395,7 +395,7 @@ class _Blockers:
         )
         users = (
             {
-                node: bars.claims_on(node) - snapshot.own_claims
+                node: bars.settled.claims_on(node) - snapshot.own_claims
                 for node in everywhere
             }
             if bars

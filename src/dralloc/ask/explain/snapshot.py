@@ -17,6 +17,7 @@ from dralloc.ask.context.node_bars import (
     Bar,
     Exclusions,
     NodeBars,
+    SettledPods,
     pod_of,
 )
 from dralloc.ask.context.offers import Offers, TableOffers
@@ -416,7 +417,9 @@ def snapshot_of(
     )
     may_bind = compiled.may_bind or snapshot.whole.roles
     bars = (
-        NodeBars(compiled, demand, placements, exact=exact)
+        NodeBars(
+            SettledPods(compiled, [demand], placements), demand, exact=exact
+        )
         if may_bind
         else None
     )

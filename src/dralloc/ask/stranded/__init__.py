@@ -25,10 +25,10 @@ from typing import Annotated, Final, Unpack
 
 from pydantic import BeforeValidator, Field, ValidationInfo
 
-from dralloc.ask.context.node_bars import NodeBars
+from dralloc.ask.context.node_bars import NodeBars, SettledPods
 from dralloc.ask.scenario import Scenario
 from dralloc.ask.stranded.quantities import Cause, Quantities, QuantityKey
-from dralloc.ask.stranded.split import Grantable, Splitter
+from dralloc.ask.stranded.split import Grantable, Splitter, distinct
 from dralloc.ask.whatif.mix_entries import (
     CompiledMix,
     MixEntry,
@@ -449,16 +449,39 @@ def _fragmented(
         key: (quantity.pool, quantity.unit, key[0] == "counter")
         for key, quantity in quantities.by_key.items()
     }
-    fragmented: Tally[QuantityKey] = Tally()
-    for demand, on_nodes in grantable.items():
-        devices = {device for node in on_nodes for device in node.serving}
-        serving = {
-            units[key] for device in devices for key in quantities.keys(device)
+    # By unit, the nodes where it serves claims, and how many of the mix it serves there by kind of claim.
+    serving: dict[Hashable, list[Grantable]] = defaultdict(list)
+    for on_node in distinct(grantable):
+        served = {
+            units[key]
+            for device in on_node.serving
+            for key in quantities.keys(device)
         }
-        for key, quantity in quantities.by_key.items():
-            if units[key] not in serving:
-                fragmented[key] += counts[demand] * quantity.free
-    return fragmented
+        for unit in served:
+            serving[unit].append(on_node)
+    claims_on: Tally[int] = Tally()
+    for demand, on_nodes in grantable.items():
+        for on_node in on_nodes:
+            claims_on[id(on_node)] += counts[demand]
+
+    @cache
+    def served_by(unit: Hashable) -> int:
+        """How many claims of the mix a unit serves."""
+        if len({on_node.node for on_node in serving[unit]}) <= 1:
+            return sum(claims_on[id(on_node)] for on_node in serving[unit])
+        # Somebody may be served on several nodes.
+        serves = {id(on_node) for on_node in serving[unit]}
+        return sum(
+            counts[demand]
+            for demand, on_nodes in grantable.items()
+            if any(id(on_node) in serves for on_node in on_nodes)
+        )
+
+    claims = sum(counts)
+    return {
+        key: (claims - served_by(units[key])) * quantity.free
+        for key, quantity in quantities.by_key.items()
+    }
 
 
 def _usual(
@@ -531,10 +554,9 @@ def _room(mix: CompiledMix) -> Sequence[NodeBars | None]:
         demand.key: index
         for index, demand in numbered(compiled.problem.demands)
     }
-    return [
-        NodeBars(compiled, demand_indices[demand.key], (), exact=True)
-        for demand in mix.demands
-    ]
+    asked = [demand_indices[demand.key] for demand in mix.demands]
+    settled = SettledPods(compiled, asked, ())
+    return [NodeBars(settled, demand, exact=True) for demand in asked]
 
 
 def _remarks(compiled: CompiledCluster) -> Iterator[str]:

@@ -41,7 +41,7 @@ from dralloc.problem import (
     indices,
     numbered,
 )
-from dralloc.problem.equivalence import inventory_key
+from dralloc.problem.equivalence import claim_key, inventory_key
 from dralloc.problem.ledger import ClaimLedger
 from dralloc.problem.problem import Overlay
 from dralloc.problem.solution import grants_of
@@ -49,7 +49,7 @@ from dralloc.problem.subproblem import ONLY_NODE, Subproblem
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 
-__all__ = ["FINEST", "Grantable", "Splitter", "largest_sum"]
+__all__ = ["FINEST", "Grantable", "Splitter", "distinct", "largest_sum"]
 
 # ----------------------------------------------------------------------------
 # What a claim could be granted next, beside everything that is in use, and with some
@@ -70,18 +70,39 @@ class Granting(NamedTuple):
 
 
 class Grantable(NamedTuple):
-    """The grants that a demand could get on a node.
+    """The grants that demands of a kind could get on a node.
 
-    ``granted``: what it could be granted. ``serving``: if it fits on the node, the devices that could serve one of its
-    requests alone.
+    ``granted``: what they could be granted. ``serving``: if they fit on the node, the devices that could serve one of
+    their requests alone.
     """
 
-    granted: tuple[Granting, ...] = ()
-    serving: tuple[DeviceIndex, ...] = ()
+    node: NodeIndex
+    granted: tuple[Granting, ...]
+    serving: tuple[DeviceIndex, ...]
+
+
+@dataclass
+class _Answers:
+    """What is known of demands on nodes, as long as the same rules about devices and claims count.
+
+    ``looks``: by kind and content of the node, pairs of alternative and device, and the devices that serve, both by
+    index in the part. ``grantable``: by kind and node.
+    """
+
+    looks: dict[
+        Hashable,
+        tuple[list[tuple[AlternativeIndex, DeviceIndex]], list[DeviceIndex]],
+    ] = field(default_factory=dict)
+    grantable: dict[tuple[Hashable, NodeIndex], Grantable] = field(
+        default_factory=dict
+    )
 
 
 class Granter:
-    """Finds what demands could be granted. Nodes that are alike to a demand are looked at once.
+    """Finds what demands could be granted.
+
+    Demands of a kind have equal claims, up to names; they may differ in what else their pods ask of nodes. For all of
+    a kind, and for nodes that are alike to it, one is looked at.
 
     Parameters
     ----------
@@ -91,15 +112,18 @@ class Granter:
         By demand what bars its pod from nodes beside devices, if anything may.
     lifted
         The rules that do not count.
+    answers
+        What is known already; what is found is entered.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that grants depend on
         self,
         offers: LiftedOffers,
         ledger: ClaimLedger,
         quantities: Quantities,
         bars: Mapping[ClaimKey, NodeBars | None],
         lifted: frozenset[Cause],
+        answers: _Answers,
     ) -> None:
         compiled = offers.compiled
         self._bars = bars
@@ -110,15 +134,13 @@ class Granter:
         )
         self._lift = lift_of(compiled.problem, quantities, lifted)
         self._lifted = lifted
-        self._known: dict[
-            Hashable,
-            tuple[
-                list[tuple[AlternativeIndex, DeviceIndex]], list[DeviceIndex]
-            ],
-        ] = {}
+        self._answers = answers
+        self._kinds: dict[ClaimKey, Hashable] = {}
 
     def nodes(self, demand: Demand) -> Sequence[NodeIndex]:
         """Return the nodes that a demand may go to."""
+        if Cause.POD in self._lifted:
+            return self._problem.all_nodes
         if Cause.NODE in self._lifted:
             nodes = [
                 node
@@ -131,23 +153,43 @@ class Granter:
         return (
             nodes
             if bars is None
-            else [node for node in nodes if not bars.of(node)]
+            else [node for node in nodes if bars.leaves(node)]
         )
 
     def on(self, demand: Demand, node: NodeIndex) -> Grantable:
-        """Return the grants that a demand could get on a node."""
+        """Return the grants that a demand could get on a node: the same object for all demands of its kind."""
+        key = self._kind(demand), node
+        grantable = self._answers.grantable
+        if key not in grantable:
+            grantable[key] = self._find(demand, node)
+        return grantable[key]
+
+    def _kind(self, demand: Demand) -> Hashable:
+        """Return the key of a demand's claims. Those with a defect are each a kind of their own."""
+        if demand.is_defective:
+            return demand.key
+        if demand.key not in self._kinds:
+            offers = self._context.offers
+            self._kinds[demand.key] = tuple(
+                claim_key(offers, claim) for claim in demand.claims
+            )
+        return self._kinds[demand.key]
+
+    def _find(self, demand: Demand, node: NodeIndex) -> Grantable:
         loose = demand
         if Cause.ALIGNMENT in self._lifted:
             claims = (replace(claim, constraints=()) for claim in demand.claims)
             loose = replace(demand, claims=tuple(claims))
         part = self._context.part([node], [loose], self._lift)
         # Nodes that are alike to the demand have devices at the same places.
-        key = demand.key, inventory_key(part.problem)
-        if key not in self._known:
-            self._known[key] = self._look(part, loose, node)
-        granted, serving = self._known[key]
+        key = self._kind(demand), inventory_key(part.problem)
+        looks = self._answers.looks
+        if key not in looks:
+            looks[key] = self._look(part, loose, node)
+        granted, serving = looks[key]
         devices, charge = part.devices, self._context.offers.charge
         return Grantable(
+            node,
             tuple(
                 Granting(
                     devices[part_device],
@@ -352,6 +394,18 @@ class _Takes:
         return largest_sum(free, tuple(filter(None, choices)), repeated)
 
 
+def distinct(
+    grantable: Mapping[int, Sequence[Grantable]],
+) -> list[Grantable]:
+    """Return each of some grants once: demands of a kind have the same object on a node."""
+    known = {
+        id(on_node): on_node
+        for on_nodes in grantable.values()
+        for on_node in on_nodes
+    }
+    return list(known.values())
+
+
 class Splitter:
     """Splits what is free into what is of use to the demands of a mix, and what is stranded by each cause."""
 
@@ -370,6 +424,7 @@ class Splitter:
         self._ledger = ledger
         self._demands = demands
         self._offers = LiftedOffers(compiled)
+        self._answers: dict[frozenset[Cause], _Answers] = defaultdict(_Answers)
         self.quantities = Quantities(compiled, ledger)
 
     def grantable(self) -> Mapping[int, Sequence[Grantable]]:
@@ -390,9 +445,10 @@ class Splitter:
         grantable
             What `grantable` returned.
         """
-        everywhere = chain.from_iterable(grantable.values())
         usable = self._usable(
-            chain.from_iterable(node.granted for node in everywhere)
+            chain.from_iterable(
+                on_node.granted for on_node in distinct(grantable)
+            )
         )
         causes: dict[QuantityKey, dict[Cause, int]] = {
             key: {} for key in usable
@@ -445,18 +501,31 @@ class Splitter:
 
     def _granter(self, lifted: frozenset[Cause]) -> Granter:
         """Return the search for grants in which some rules do not count."""
+        # Rules about nodes decide where demands may go, and not what there is for them.
+        answers = self._answers[lifted - {Cause.NODE, Cause.POD}]
         return Granter(
-            self._offers, self._ledger, self.quantities, self._bars, lifted
+            self._offers,
+            self._ledger,
+            self.quantities,
+            self._bars,
+            lifted,
+            answers,
         )
 
     def _granted(
         self, lifted: frozenset[Cause], nodes: frozenset[NodeIndex]
     ) -> Iterator[Granting]:
         granter = self._granter(lifted)
-        for demand in self._demands if nodes else ():
-            for node in granter.nodes(demand):
-                if node in nodes:
-                    yield from granter.on(demand, node).granted
+        grantable = {
+            index: [
+                granter.on(demand, node)
+                for node in granter.nodes(demand)
+                if node in nodes
+            ]
+            for index, demand in enumerate(self._demands if nodes else ())
+        }
+        for on_node in distinct(grantable):
+            yield from on_node.granted
 
     def _usable(self, grantings: Iterable[Granting]) -> dict[QuantityKey, int]:
         """Return the amount of each quantity that such grants can take."""
