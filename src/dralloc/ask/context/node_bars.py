@@ -328,12 +328,21 @@ class SettledPods:
         }
 
     @contextmanager
-    def without(self, gone: Collection[DemandIndex]) -> Iterator[None]:
-        """For a while, some of them are not there."""
+    def without(
+        self, gone: Collection[DemandIndex], asked: NodeIndex | None = None
+    ) -> Iterator[None]:
+        """For a while, some of them are not there.
+
+        Parameters
+        ----------
+        asked
+            If only this node is asked about, what goes from others matters to rules between pods alone.
+        """
         leaving = [self.placements[demand] for demand in gone]
         holdings = [
             holding
             for placement in leaving
+            if asked in (None, placement.node)
             for holding in holdings_of(self.whole, placement)
         ]
         for placement in leaving:
@@ -397,7 +406,7 @@ class NodeBars:
             )
         bars = self._known[gone]
         if node not in bars:
-            with self.settled.without(gone):
+            with self.settled.without(gone, node):
                 bars[node] = (*self._short(node), *self._unmet(node)) or tuple(
                     self._short_for_devices(node)
                 )
