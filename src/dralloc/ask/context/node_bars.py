@@ -377,13 +377,13 @@ class NodeBars:
             frozenset[DemandIndex], dict[NodeIndex, tuple[Bar, ...]]
         ] = defaultdict(dict)
 
-    def leaves(self, node: NodeIndex) -> bool:
+    def allows(self, node: NodeIndex) -> bool:
         """Whether nothing keeps the demand from a node. To say what does takes longer."""
         shortages = _shortages(
             self._whole, self.settled.ledger, self._demand, node
         )
         return not (
-            any(True for _ in shortages)
+            any(shortages)
             or any(self._unmet(node))
             or any(self._short_for_devices(node))
         )

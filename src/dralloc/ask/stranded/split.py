@@ -153,7 +153,7 @@ class Granter:
         return (
             nodes
             if bars is None
-            else [node for node in nodes if bars.leaves(node)]
+            else [node for node in nodes if bars.allows(node)]
         )
 
     def on(self, demand: Demand, node: NodeIndex) -> Grantable:
