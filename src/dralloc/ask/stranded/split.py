@@ -82,7 +82,7 @@ class Grantable(NamedTuple):
 
 
 @dataclass
-class _Answers:
+class _GrantAnswers:
     """What is known of demands on nodes, as long as the same rules about devices and claims count.
 
     ``looks``: by kind and content of the node, pairs of alternative and device, and the devices that serve, both by
@@ -123,7 +123,7 @@ class Granter:
         quantities: Quantities,
         bars: Mapping[ClaimKey, NodeBars | None],
         lifted: frozenset[Cause],
-        answers: _Answers,
+        answers: _GrantAnswers,
     ) -> None:
         compiled = offers.compiled
         self._bars = bars
@@ -424,7 +424,9 @@ class Splitter:
         self._ledger = ledger
         self._demands = demands
         self._offers = LiftedOffers(compiled)
-        self._answers: dict[frozenset[Cause], _Answers] = defaultdict(_Answers)
+        self._answers: dict[frozenset[Cause], _GrantAnswers] = defaultdict(
+            _GrantAnswers
+        )
         self.quantities = Quantities(compiled, ledger)
 
     def grantable(self) -> Mapping[int, Sequence[Grantable]]:
