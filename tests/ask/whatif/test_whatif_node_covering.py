@@ -304,6 +304,21 @@ def test_the_last_nodes_hold_what_remains(
     assert answer.exact
 
 
+def test_nothing_that_fits_needs_no_nodes() -> None:
+    problem, demands = two_kinds()
+    demands = [replace(demand, nodes=()) for demand in demands]
+    needs, costs = (1, 1), [NodeCost(NodeIndex(0), 1)]
+    question = CoverQuestion(problem, demands, needs, costs, Options(), Stop())
+    for answer, numbers in (
+        (cover_demands(problem, demands, needs, costs), (0,)),
+        (cover_demands(problem, demands, needs, []), ()),
+        (covering._searched(question), (0,)),
+    ):
+        assert answer.homeless == {0, 1}
+        assert answer.numbers == numbers
+        assert answer.cost == answer.bound == 0
+
+
 def test_many_kinds_are_counted_and_not_named() -> None:
     kinds = ["a", "b", "c", "d"]
     assert covering._fits_nowhere([]) == "fits on no node"

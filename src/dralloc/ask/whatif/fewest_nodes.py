@@ -89,7 +89,7 @@ def cover_demands(
 def _searched(question: CoverQuestion) -> NodeCover:
     """The answer of the search; where first fit does not even begin one, columns are generated."""
     if not any(question.needs):
-        return NodeCover((0,) * len(question.node_costs), 0, 0)
+        return _no_nodes(question)
     search = NodeSearch(question)
     node_cover = search.run()
     if node_cover is not None:
@@ -116,8 +116,18 @@ def _generated(
             node_type.packing.max_counts[demand] for node_type in node_types
         )
     )
-    generation = ColumnGeneration(question.without(homeless), node_types)
-    return replace(generation.run(), homeless=homeless)
+    rest = question.without(homeless)
+    node_cover = (
+        ColumnGeneration(rest, node_types).run()
+        if any(rest.needs)
+        else _no_nodes(rest)
+    )
+    return replace(node_cover, homeless=homeless)
+
+
+def _no_nodes(question: CoverQuestion) -> NodeCover:
+    """The answer where nothing is needed."""
+    return NodeCover((0,) * len(question.node_costs), 0, 0)
 
 
 @dataclass(frozen=True, repr=False)
