@@ -52,8 +52,10 @@ app.command("openb")(openb_command)
 @app.command("list")
 def list_command() -> None:
     """Show the workloads."""
-    for one in WORKLOADS.values():
-        typer.echo(f"{one.name:24} {one.size:>5} {one.unit:15} {one.summary}")
+    for workload in WORKLOADS.values():
+        typer.echo(
+            f"{workload.name:24} {workload.size:>5} {workload.unit:15} {workload.summary}"
+        )
 
 
 @app.command("run")
@@ -121,14 +123,14 @@ def run_command(  # noqa: PLR0913 - one parameter per option
         workload.size if size is None else size,
         made if optimal else None,
     )
-    found = middle(
+    measurement = middle(
         measure(workload, count, seed, directory=directory, choices=choices)
         for _ in range(repeat)
     )
     if as_json:
-        typer.echo(json.dumps(found.to_dict()))
+        typer.echo(json.dumps(measurement.to_dict()))
     else:
-        Session(quiet=True).show(_parts(found))
+        Session(quiet=True).show(_parts(measurement))
 
 
 @app.command("export")
@@ -152,7 +154,9 @@ def export_command(
         workload.objects(workload.size if size is None else size, seed),
         directory,
     )
-    typer.echo(", ".join(f"{number} {kind}" for kind, number in count.items()))
+    typer.echo(
+        ", ".join(f"{kind_count} {kind}" for kind, kind_count in count.items())
+    )
 
 
 @app.command("simulate")
@@ -206,11 +210,11 @@ def explain_command(
     """Explain the pending pod of workload explain, and report seconds by phase."""
     from benchmarks.explaining import measure_explain
 
-    found = measure_explain(size, seed, mode)
+    figures = measure_explain(size, seed, mode)
     if as_json:
-        typer.echo(json.dumps(found.to_dict()))
+        typer.echo(json.dumps(figures.to_dict()))
     else:
-        Session(quiet=True).show(_explained(found))
+        Session(quiet=True).show(_explained(figures))
 
 
 @app.command("headroom")
@@ -229,14 +233,14 @@ def headroom_command(
     """Ask how many more of a MIG profile fit, and report seconds by phase."""
     from benchmarks.headroom import measure_headroom
 
-    found = measure_headroom(size, seed, profile or ["1g.10gb"])
+    figures = measure_headroom(size, seed, profile or ["1g.10gb"])
     if as_json:
-        typer.echo(json.dumps(found.to_dict()))
+        typer.echo(json.dumps(figures.to_dict()))
         return
-    title = Line(f"headroom, size {found.size}, seed {found.seed}", "bold")
-    memory = Line(f"\npeak memory {found.peak_rss_mib:,.0f} MiB", "dim")
+    title = Line(f"headroom, size {figures.size}, seed {figures.seed}", "bold")
+    memory = Line(f"\npeak memory {figures.peak_rss_mib:,.0f} MiB", "dim")
     Session(quiet=True).show(
-        [title, _seconds(found.phases), *found.parts(), memory]
+        [title, _seconds(figures.phases), *figures.parts(), memory]
     )
 
 
@@ -273,17 +277,19 @@ def limits_command(  # noqa: PLR0913 - one parameter per option
     ] = False,
 ) -> None:
     """Search for the optimum of workloads under time limits, and report whether these hold."""
-    found: list[Limited] = []
-    for workload in [_workload(each, without) for each in name or LIMITED]:
+    searches: list[Limited] = []
+    for workload in [
+        _workload(workload_name, without) for workload_name in name or LIMITED
+    ]:
         for count in sizes(workload, size or ()):
             for row in measure_limits(
                 workload, count, limit or (1, 5, 20), seed
             ):
-                found.append(row)
+                searches.append(row)
                 if as_json:
                     typer.echo(json.dumps(row.to_dict()))
     if not as_json:
-        Session(quiet=True).show([_limited(found)])
+        Session(quiet=True).show([_limited(searches)])
 
 
 @app.command("continual")
@@ -385,12 +391,12 @@ def reading_command(
     ] = False,
 ) -> None:
     """Load and compile a workload, and report processor seconds beside those of parsing the same text."""
-    found = measure_reading(_workload(name), size, seed, format)
+    figures = measure_reading(_workload(name), size, seed, format)
     if as_json:
-        typer.echo(json.dumps(found.to_dict()))
+        typer.echo(json.dumps(figures.to_dict()))
         return
     title = Line(
-        f"{found.workload}, size {found.size}, {found.mib:,.0f} MiB of {found.format}",
+        f"{figures.workload}, size {figures.size}, {figures.mib:,.0f} MiB of {figures.format}",
         "bold",
     )
     rows = [
@@ -399,13 +405,17 @@ def reading_command(
             f"{seconds:.2f}",
             *(
                 f"{seconds / parsing:.2f}" if parsing else ""
-                for parsing in found.parsing.values()
+                for parsing in figures.parsing.values()
             ),
         )
-        for phase, seconds in found.phases.items()
+        for phase, seconds in figures.phases.items()
     ]
-    columns = ("phase", ">s", *(f">times {parser}" for parser in found.parsing))
-    memory = Line(f"\npeak memory {found.peak_rss_mib:,.0f} MiB", "dim")
+    columns = (
+        "phase",
+        ">s",
+        *(f">times {parser}" for parser in figures.parsing),
+    )
+    memory = Line(f"\npeak memory {figures.peak_rss_mib:,.0f} MiB", "dim")
     Session(quiet=True).show(
         [title, Table("Processor seconds", columns, rows), memory]
     )
@@ -435,17 +445,17 @@ def scheduler_command(  # noqa: PLR0913 - one parameter per option
     ] = False,
 ) -> None:
     """Schedule the pods of a workload as kube-scheduler does, and report pods per second of a processor."""
-    found = measure_scheduler(
+    figures = measure_scheduler(
         _workload(name, without), size, seed, repeat, limits=limits
     )
     if as_json:
-        typer.echo(json.dumps(found.to_dict()))
+        typer.echo(json.dumps(figures.to_dict()))
     else:
         placed = (
-            f"mode scheduler places {found.placed:,} of {found.pods:,} pods"
+            f"mode scheduler places {figures.placed:,} of {figures.pods:,} pods"
         )
         typer.echo(
-            f"{name}, size {size}: {placed} in {found.seconds:.2f} s, {found.per_second:,.0f} per second"
+            f"{name}, size {size}: {placed} in {figures.seconds:.2f} s, {figures.per_second:,.0f} per second"
         )
 
 
@@ -492,7 +502,7 @@ def _continued(measured: Continued) -> list[Part]:
     return [title, Table("Searches", columns, rows), faster]
 
 
-def _limited(found: Sequence[Limited]) -> Table:
+def _limited(searches: Sequence[Limited]) -> Table:
     columns = (
         "workload",
         ">size",
@@ -516,26 +526,26 @@ def _limited(found: Sequence[Limited]) -> Table:
             "yes" if row.kept else "no",
             row.status,
         )
-        for row in found
+        for row in searches
     ]
     return Table(
-        f"Limits kept in {sum(row.kept for row in found)} of {len(found)} searches",
+        f"Limits kept in {sum(row.kept for row in searches)} of {len(searches)} searches",
         columns,
         rows,
     )
 
 
-def _explained(found: Explained) -> list[Part]:
+def _explained(figures: Explained) -> list[Part]:
     return [
         Line(
-            f"explain, size {found.size}, seed {found.seed}, {found.mode}",
+            f"explain, size {figures.size}, seed {figures.seed}, {figures.mode}",
             "bold",
         ),
-        _seconds(found.phases),
+        _seconds(figures.phases),
         Line(
-            f"\n{found.reasons} reasons, {found.conflict} rules in conflict, {found.suggestions} suggestions"
+            f"\n{figures.reasons} reasons, {figures.conflict} rules in conflict, {figures.suggestions} suggestions"
         ),
-        Line(f"peak memory {found.peak_rss_mib:,.0f} MiB", "dim"),
+        Line(f"peak memory {figures.peak_rss_mib:,.0f} MiB", "dim"),
     ]
 
 
@@ -547,11 +557,14 @@ def _seconds(phases: Mapping[str, float]) -> Table:
     )
 
 
-def _parts(found: Measurement) -> list[Part]:
-    first, best = found.first_fit, found.optimal
+def _parts(measurement: Measurement) -> list[Part]:
+    first, best = measurement.first_fit, measurement.optimal
     parts: list[Part] = [
-        Line(f"{found.workload}, size {found.size}, seed {found.seed}", "bold"),
-        _seconds(found.phases),
+        Line(
+            f"{measurement.workload}, size {measurement.size}, seed {measurement.seed}",
+            "bold",
+        ),
+        _seconds(measurement.phases),
         Line(
             f"\nfirst fit places {first.placed} of {first.total}, {first.per_second:,.0f} per second"
         ),
@@ -562,4 +575,7 @@ def _parts(found: Measurement) -> list[Part]:
                 f"the optimum places {best.placed}: {best.status}, objective {best.objective} of {best.bound}"
             )
         )
-    return [*parts, Line(f"peak memory {found.peak_rss_mib:,.0f} MiB", "dim")]
+    return [
+        *parts,
+        Line(f"peak memory {measurement.peak_rss_mib:,.0f} MiB", "dim"),
+    ]

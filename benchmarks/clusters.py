@@ -96,8 +96,8 @@ class Hardware:
     def nodes(self, size: int, random: Random) -> Iterator[Json]:
         """Classes, nodes, and the claims that hold devices."""
         yield from classes()
-        for number in range(size):
-            yield from self.node(f"node-{number:05d}", GPUS, random)
+        for node_index in range(size):
+            yield from self.node(f"node-{node_index:05d}", GPUS, random)
         yield from in_use(size, USED, random)
 
     def templates(self) -> Iterator[Json]:
@@ -121,23 +121,25 @@ def in_use(
     size: int, share: float, random: Random, gpus: int = GPUS
 ) -> Iterator[Json]:
     """Allocated claims that hold a share of all GPUs as a whole."""
-    every = [(number, gpu) for number in range(size) for gpu in range(gpus)]
-    for index, (number, gpu) in enumerate(
+    every = [
+        (node_index, gpu) for node_index in range(size) for gpu in range(gpus)
+    ]
+    for index, (node_index, gpu) in enumerate(
         sorted(random.sample(every, int(share * len(every))))
     ):
         yield allocated_claim(
             f"holder-{index:06d}",
             GPU_CLASS,
-            f"node-{number:05d}",
+            f"node-{node_index:05d}",
             [f"gpu-{gpu}"],
         )
 
 
 def pods(
-    number: int, templates: Sequence[str], random: Random
+    pod_count: int, templates: Sequence[str], random: Random
 ) -> Iterator[Json]:
     """Pods with one of the templates each, all equally often."""
-    for index in range(number):
+    for index in range(pod_count):
         yield pod(f"pod-{index:06d}", templates=[random.choice(templates)])
 
 

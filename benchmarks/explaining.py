@@ -46,14 +46,18 @@ def measure_explain(
         export(WORKLOADS["explain"].objects(size, seed), Path(room))
         with phase(phases, "load"):
             cluster = load(Path(room))
-    found = explain(cluster, pod=f"default/{PENDING}", mode=mode, seed=seed)
+    explanation = explain(
+        cluster, pod=f"default/{PENDING}", mode=mode, seed=seed
+    )
     return Explained(
         size=size,
         seed=seed,
         mode=mode.value,
-        phases={**phases, **found.timings},
+        phases={**phases, **explanation.timings},
         peak_rss_mib=peak_rss_mib(),
-        reasons=len(found.groups),
-        conflict=len(found.conflict.members) if found.conflict else 0,
-        suggestions=len(found.suggestions),
+        reasons=len(explanation.groups),
+        conflict=len(explanation.conflict.members)
+        if explanation.conflict
+        else 0,
+        suggestions=len(explanation.suggestions),
     )

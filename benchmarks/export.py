@@ -26,15 +26,15 @@ def export(objects: Iterable[Json], directory: Path) -> Counter[str]:
     count: Counter[str] = Counter()
     with ExitStack() as stack:
         files: dict[str, IO[bytes]] = {}
-        for one in objects:
-            kind = one["kind"]
+        for api_object in objects:
+            kind = api_object["kind"]
             if kind not in files:
                 files[kind] = stack.enter_context(
                     (directory / f"{kind.lower()}.json").open("wb")
                 )
                 files[kind].write(_HEAD)
             files[kind].write(
-                (b",\n" if count[kind] else b"\n") + orjson.dumps(one)
+                (b",\n" if count[kind] else b"\n") + orjson.dumps(api_object)
             )
             count[kind] += 1
         for file in files.values():

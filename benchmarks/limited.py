@@ -30,12 +30,12 @@ def limited(
 
     @wraps(generate)
     def objects(size: int, random: Random, **fixed: Any) -> Iterator[Json]:
-        for one in generate(size, random, **fixed):
-            if one["kind"] == "Node":
-                one["status"] = {"allocatable": NODE}
-            elif one["kind"] == "Pod":
+        for api_object in generate(size, random, **fixed):
+            if api_object["kind"] == "Node":
+                api_object["status"] = {"allocatable": NODE}
+            elif api_object["kind"] == "Pod":
                 cpu, memory = random.choice(SHAPES)
-                one["spec"]["containers"] = [
+                api_object["spec"]["containers"] = [
                     {
                         "name": "main",
                         "resources": {
@@ -43,6 +43,6 @@ def limited(
                         },
                     }
                 ]
-            yield one
+            yield api_object
 
     return objects

@@ -97,7 +97,7 @@ def sizes(workload: Workload, nodes: Sequence[int]) -> Sequence[int]:
     if not nodes:
         return _SIZES.get(workload.unit, (workload.size,))
     return (
-        [max(1, each // _PER_RACK) for each in nodes]
+        [max(1, node_count // _PER_RACK) for node_count in nodes]
         if workload.unit == "racks"
         else nodes
     )
@@ -112,21 +112,21 @@ def measure_limits(
     for limit in limits:
         limited = replace(choices, time_limit=limit)
         started, at_work = perf_counter(), process_time()
-        found = _solved(problem, limited, hint)
+        solution = _solved(problem, limited, hint)
         seconds, processor = perf_counter() - started, process_time() - at_work
-        check(problem, found)
+        check(problem, solution)
         yield Limited(
             workload=workload.name,
             size=size,
             limit=limit,
             seconds=seconds,
             processor=processor,
-            status=_status(found),
-            placed=len(found.placements),
+            status=_status(solution),
+            placed=len(solution.placements),
             first_fit=len(hint.placements),
             in_time=seconds <= limit + max(_PART * limit, _SECONDS),
-            no_worse=_weight(problem, found) >= _weight(problem, hint)
-            and _keeps(found, _plain(problem, limited, hint)),
+            no_worse=_weight(problem, solution) >= _weight(problem, hint)
+            and _keeps(solution, _plain(problem, limited, hint)),
         )
 
 
@@ -168,12 +168,12 @@ def _plain(
     )
 
 
-def _keeps(found: Solution, plain: Solution | None) -> bool:
+def _keeps(solution: Solution, plain: Solution | None) -> bool:
     """Whether the tiers that both answers begin with are worth as much as in the plain one."""
     tiers = plain.tiers if plain else ()
     both = takewhile(
         lambda pair: pair[0].name == pair[1].name,
-        zip(found.tiers, tiers, strict=False),
+        zip(solution.tiers, tiers, strict=False),
     )
     pairs = [
         (mine.sense * mine.value, theirs.sense * theirs.value)

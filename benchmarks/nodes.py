@@ -166,9 +166,9 @@ def mig_node(name: str, gpus: int, random: Random) -> Iterator[Json]:
     yield resource_slice(
         f"{name}-counters", name, slices=1 + len(chunks), sharedCounters=sets
     )
-    for number, chunk in enumerate(chunks):
+    for chunk_index, chunk in enumerate(chunks):
         yield resource_slice(
-            f"{name}-{number}", name, chunk, slices=1 + len(chunks)
+            f"{name}-{chunk_index}", name, chunk, slices=1 + len(chunks)
         )
 
 
@@ -196,8 +196,8 @@ def _counters(profile: Profile, start: int) -> Json:
         "ofa_engines",
     )
     taken = {
-        name: str(number)
-        for name, number in zip(engines, profile.engines, strict=True)
+        name: str(count)
+        for name, count in zip(engines, profile.engines, strict=True)
     }
     slices = {
         f"memory_slice_{index}": "1"

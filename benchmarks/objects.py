@@ -180,9 +180,9 @@ def allocated_claim(
             "request": "gpu",
             "driver": DRIVER,
             "pool": pool or node_name,
-            "device": one,
+            "device": device_name,
         }
-        for one in devices
+        for device_name in devices
     ]
     return held_claim(
         name,
@@ -231,12 +231,12 @@ def pod(
     """A pending pod with claims from templates, or with claims that exist, alone or in a group."""
     entries = [
         *(
-            {"name": f"t{number}", "resourceClaimTemplateName": one}
-            for number, one in enumerate(templates)
+            {"name": f"t{index}", "resourceClaimTemplateName": template_name}
+            for index, template_name in enumerate(templates)
         ),
         *(
-            {"name": f"c{number}", "resourceClaimName": one}
-            for number, one in enumerate(claims)
+            {"name": f"c{index}", "resourceClaimName": claim_name}
+            for index, claim_name in enumerate(claims)
         ),
     ]
     metadata = {"name": name, "namespace": NAMESPACE}

@@ -84,8 +84,8 @@ def measure_reading(
             Path(room) / f"objects.{format}",
             Path(room) / "plain.json",
         )
-        for each in (path, plain):
-            save(workload.objects(size, seed), each)
+        for file in (path, plain):
+            save(workload.objects(size, seed), file)
         seconds = {}
         cluster, seconds["load"] = timed(lambda: load(path))
         _, seconds["compile"] = timed(

@@ -86,5 +86,9 @@ def measure_scheduler(
 
 def unlimited(objects: Iterable[Json]) -> Iterator[Json]:
     """The objects with nodes that do not say what they have."""
-    for one in objects:
-        yield {**one, "status": {}} if one["kind"] == "Node" else one
+    for api_object in objects:
+        yield (
+            {**api_object, "status": {}}
+            if api_object["kind"] == "Node"
+            else api_object
+        )

@@ -62,9 +62,9 @@ def bound_claims(
         for node in range(draw(st.integers(1, 3)))
         for _ in range(draw(st.integers(1, 3)))
     ]
-    numbers = map(AlternativeIndex, count())
+    alternative_indices = map(AlternativeIndex, count())
     shared = (
-        draw(_claims("shared", numbers))
+        draw(_claims("shared", alternative_indices))
         if groups and draw(st.booleans())
         else None
     )
@@ -73,8 +73,8 @@ def bound_claims(
     )
     return Problem(
         demands=tuple(
-            draw(_demands(number, numbers, shared, group))
-            for number in range(draw(st.integers(1, max_pods)))
+            draw(_demands(pod, alternative_indices, shared, group))
+            for pod in range(draw(st.integers(1, max_pods)))
         ),
         nodes=tuple(
             Node(
@@ -101,7 +101,7 @@ def bound_claims(
 
 def _of(homes: Sequence[int], node: int) -> tuple[DeviceIndex, ...]:
     return tuple(
-        DeviceIndex(number) for number, home in enumerate(homes) if home == node
+        DeviceIndex(device) for device, home in enumerate(homes) if home == node
     )
 
 
@@ -126,11 +126,11 @@ def _devices(draw: st.DrawFn, slot: SlotIndex, node: int) -> Device:
 
 @st.composite
 def _claims(
-    draw: st.DrawFn, name: str, numbers: Iterator[AlternativeIndex]
+    draw: st.DrawFn, name: str, alternative_indices: Iterator[AlternativeIndex]
 ) -> Claim:
     """A claim for one or two devices, now and then for admin access; the second request may be a list."""
     only = Alternative(
-        next(numbers),
+        next(alternative_indices),
         RequestName("a"),
         0,
         draw(st.sampled_from((1, 1, 1, 2))),
@@ -138,10 +138,10 @@ def _claims(
     )
     first = Request("a", (only,))
     entries = tuple(
-        Alternative(next(numbers), RequestName("b", sub), rank, 1)
+        Alternative(next(alternative_indices), RequestName("b", sub), rank, 1)
         for rank, sub in enumerate("xy")
     )
-    single = (Alternative(next(numbers), RequestName("b"), 0, 1),)
+    single = (Alternative(next(alternative_indices), RequestName("b"), 0, 1),)
     requests = draw(
         st.sampled_from(
             (
@@ -177,16 +177,16 @@ def _constraints(draw: st.DrawFn, group: str) -> Constraint:
 @st.composite
 def _demands(
     draw: st.DrawFn,
-    number: int,
-    numbers: Iterator[AlternativeIndex],
+    pod: int,
+    alternative_indices: Iterator[AlternativeIndex],
     shared: Claim | None,
     group: Constraint,
 ) -> Demand:
     names = [
-        f"claim-{number}{letter}"
+        f"claim-{pod}{letter}"
         for letter in "ab"[: draw(st.sampled_from((1, 1, 2)))]
     ]
-    claims = [draw(_claims(name, numbers)) for name in names]
+    claims = [draw(_claims(name, alternative_indices)) for name in names]
     claims += [shared] if shared and draw(st.booleans()) else []
     own: list[Constraint] = []
     if draw(st.booleans()):
@@ -194,7 +194,7 @@ def _demands(
     if draw(st.booleans()):
         own.append(group)
     return Demand(
-        key=ClaimKey("default", f"pod-{number}"),
+        key=ClaimKey("default", f"pod-{pod}"),
         claims=tuple(
             replace(claim, constraints=tuple(own)) for claim in claims
         ),

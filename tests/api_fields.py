@@ -53,13 +53,15 @@ def types_of(*directories: Path) -> Types:
         for directory in directories
         for path in sorted(directory.glob("*types*.go"))
     ]
-    structures = [found for text in texts for found in _TYPE.finditer(text)]
+    structures = [
+        structure for text in texts for structure in _TYPE.finditer(text)
+    ]
     return {
-        found[1]: [
-            (one["name"], _plain(one["type"]))
-            for one in _FIELD.finditer(found[2])
+        structure[1]: [
+            (field["name"], _plain(field["type"]))
+            for field in _FIELD.finditer(structure[2])
         ]
-        for found in structures
+        for structure in structures
     }
 
 

@@ -133,13 +133,13 @@ class SmallCluster:
             if name not in pods
             for claim in self.claims_of(name)
         }
-        left = []
+        remaining = []
         for document in self.objects:
             name = document["metadata"]["name"]
             gone = {"Pod": name in pods, "ResourceClaim": name not in used}
             if not gone.get(document["kind"]):
-                left.append(document)
-        return SmallCluster(left)
+                remaining.append(document)
+        return SmallCluster(remaining)
 
     # What answers are worth.
 

@@ -44,8 +44,8 @@ class Company:
         self, objects: Iterable[Json], *, as_upstream: bool = False
     ) -> None:
         by_kind: dict[str, list[Json]] = {}
-        for one in objects:
-            by_kind.setdefault(one["kind"], []).append(one)
+        for document in objects:
+            by_kind.setdefault(document["kind"], []).append(document)
         self.as_upstream = as_upstream
         self.nodes: dict[str, Json] = {
             node["metadata"]["name"]: node for node in by_kind["Node"]
@@ -68,8 +68,8 @@ class Company:
             _key(group): group for group in by_kind.get("PodGroup", ())
         }
         self.spaces = {
-            one["metadata"]["name"]: one["metadata"]["labels"]
-            for one in by_kind.get("Namespace", ())
+            namespace["metadata"]["name"]: namespace["metadata"]["labels"]
+            for namespace in by_kind.get("Namespace", ())
         }
         self.devices: Counter[str] = Counter()
         for published in by_kind["ResourceSlice"]:
@@ -274,7 +274,9 @@ class Company:
     ) -> bool:
         spread = pod["spec"].get("topologySpreadConstraints", ())
         constraints = [
-            one for one in spread if one["whenUnsatisfiable"] == "DoNotSchedule"
+            constraint
+            for constraint in spread
+            if constraint["whenUnsatisfiable"] == "DoNotSchedule"
         ]
         keys = list(map(_topology, constraints))
         labelled = [
@@ -285,8 +287,8 @@ class Company:
         if any(self._label(node, key) is None for key in keys):
             return False
         return all(
-            self._keeps_skew(one, pod, node, labelled, there)
-            for one in constraints
+            self._keeps_skew(constraint, pod, node, labelled, there)
+            for constraint in constraints
         )
 
     def _keeps_skew(
@@ -330,8 +332,8 @@ class Company:
         ) == "Ignore" or _tolerates(pod, self.nodes[node])
 
     def _label(self, node: str, key: str) -> str | None:
-        found: str | None = self.nodes[node]["metadata"]["labels"].get(key)
-        return found
+        value: str | None = self.nodes[node]["metadata"]["labels"].get(key)
+        return value
 
 
 def _key(document: Json) -> str:
@@ -425,7 +427,8 @@ def _selects(selector: Json | None, labels: Labels) -> bool:
     ):
         return False
     return all(
-        _holds(one, labels) for one in selector.get("matchExpressions", ())
+        _holds(expression, labels)
+        for expression in selector.get("matchExpressions", ())
     )
 
 

@@ -231,9 +231,9 @@ def _has_room(
         and sum(guest.cpu for guest in everybody) > host.cpu
     ):
         return False
-    held = {place for guest in before for place in guest.holds}
+    held = {device for guest in before for device in guest.holds}
     return _can_serve(
-        here, [place for place in range(host.devices) if place not in held]
+        here, [device for device in range(host.devices) if device not in held]
     )
 
 
@@ -244,10 +244,10 @@ def _can_serve(guests: Sequence[Guest], free: Sequence[int]) -> bool:
     first, *others = guests
     for count, least in first.asks:
         for taken in combinations(
-            [place for place in free if place >= least], count
+            [device for device in free if device >= least], count
         ):
             if _can_serve(
-                others, [place for place in free if place not in taken]
+                others, [device for device in free if device not in taken]
             ):
                 return True
     return False
@@ -393,7 +393,9 @@ def _is_spread(
         for new in _placed(house, (), order, homes):
             domain = new.host.labels.get(key)
             if new.guest.spread == rule:
-                fewest = min((counts[each] for each in domains), default=0)
+                fewest = min(
+                    (counts[candidate] for candidate in domains), default=0
+                )
                 if (
                     domain is None
                     or counts[domain] + (new.guest.app == app) - fewest > skew

@@ -121,16 +121,16 @@ def every_solution(problem: Problem) -> Iterator[Solution]:
         for index, demand in numbered(problem.demands)
     ]
     partial: list[tuple[Load, Answer]] = [(NOTHING, Answer())]
-    for each in ways:
+    for options in ways:
         partial = [
             (load, answer.plus(way[1]) if way else answer)
-            for (before, answer), way in product(partial, each)
+            for (before, answer), way in product(partial, options)
             if (load := joined(problem, before, way[0]) if way else before)
             is not None
         ]
     for load, answer in partial:
         if in_the_end(problem, load) and _have_quorums(
-            problem, [one.demand for one in answer.placements]
+            problem, [placement.demand for placement in answer.placements]
         ):
             yield _solution(answer)
 
@@ -262,8 +262,8 @@ def _gangs(problem: Problem) -> Iterator[Answers]:
         gang = problem.demands[members[0]].gang
         needed = _needed(problem, gang) if gang else 1
         every: Answers = {}
-        for number in range(needed, len(members) + 1):
-            for chosen in combinations(members, number):
+        for count in range(needed, len(members) + 1):
+            for chosen in combinations(members, count):
                 answers = START
                 for index in chosen:
                     answers = _together(
@@ -281,11 +281,11 @@ def _demand(problem: Problem, index: DemandIndex, demand: Demand) -> Answers:
     for node in problem.candidate_nodes(demand):
         answers = {bound(demand): Answer()}
         for claim in demand.claims:
-            each = (
+            claim_answers = (
                 (load, Answer(rank=rank, grants=(grants,)))
                 for grants, rank, load in _grants(problem, claim, node)
             )
-            answers = _together(problem, answers, _better(each))
+            answers = _together(problem, answers, _better(claim_answers))
         for load, answer in answers.items():
             placement = Placement(index, node, answer.grants)
             ways.append(
@@ -365,9 +365,9 @@ def _got(claim: Claim, grants: Grants) -> Load:
 def _has_defect(claim: Claim) -> bool:
     """Whether the claim is invalid as a whole: an alternative that is not picked spoils it, too."""
     return bool(claim.defect) or any(
-        each.defect
+        alternative.defect
         for request in claim.requests
-        for each in request.alternatives
+        for alternative in request.alternatives
     )
 
 
@@ -426,8 +426,8 @@ def _choices(
             (devices, ()) for devices in combinations(usable, alternative.count)
         )
     elif all(pool.state is PoolState.USABLE for pool in node.pools):
-        for number in range(1, len(usable) + 1):
-            for devices in combinations(usable, number):
+        for count in range(1, len(usable) + 1):
+            for devices in combinations(usable, count):
                 missing = tuple(
                     device for device in matching if device not in devices
                 )

@@ -149,7 +149,7 @@ def got(
     claim: ClaimKey, devices: Iterable[tuple[RequestName, DeviceIndex]]
 ) -> Load:
     """A claim under a constraint over several claims has these devices."""
-    return Load(got=frozenset((claim, *each) for each in devices))
+    return Load(got=frozenset((claim, *pair) for pair in devices))
 
 
 def bound(demand: Demand) -> Load:
@@ -172,8 +172,8 @@ def placed(load: Load) -> Load:
     """The load of a complete demand: what admin access takes is forgotten, and ``All`` minds what others take."""
     own = _of_all_versions(load.amounts)
     full = frozenset(
-        frozenset((key, limit + own[key]) for key, limit in each)
-        for each in load.full
+        frozenset((key, limit + own[key]) for key, limit in limits)
+        for limits in load.full
     )
     return load._replace(
         admin=frozenset(), admin_amounts=frozenset(), full=full
@@ -218,7 +218,8 @@ def in_the_end(problem: Problem, load: Load) -> bool:
         return False
     amounts = _of_all_versions(load.amounts)
     full = all(
-        any(amounts[key] > limit for key, limit in each) for each in load.full
+        any(amounts[key] > limit for key, limit in limits)
+        for limits in load.full
     )
     return full and {claim for claim, _ in load.visits} <= {
         claim for claim, *_ in load.homes
@@ -282,11 +283,11 @@ def _drawn(
 
 
 def _of_all_versions(amounts: Amounts) -> Counter[CapacityOf]:
-    found: Counter[CapacityOf] = Counter()
+    totals: Counter[CapacityOf] = Counter()
     for key, amount in amounts:
         if isinstance(key, tuple):
-            found[key[:2]] += amount
-    return found
+            totals[key[:2]] += amount
+    return totals
 
 
 def _counters_fit(problem: Problem, load: Load, *, final: bool = False) -> bool:
@@ -360,12 +361,12 @@ def _compatible(problem: Problem, versions: Iterable[DeviceIndex]) -> bool:
     ]
     opened = [problem.devices[version] for version in versions]
     for device in (*in_use, *opened):
-        for number, groups in device.compatibility:
-            common[number] = common.get(number, groups) & groups
+        for counter_set, groups in device.compatibility:
+            common[counter_set] = common.get(counter_set, groups) & groups
     return all(
-        common[number]
+        common[counter_set]
         for device in opened
-        for number, _ in device.compatibility
+        for counter_set, _ in device.compatibility
     )
 
 
@@ -396,7 +397,7 @@ def _holds_over(problem: Problem, load: Load, name: str) -> bool:
     }
     any_form = next(iter(forms.values()))
     assert any_form.scope is not None
-    found = [*any_form.scope.held]
+    value_sets = [*any_form.scope.held]
     for claim, request, device in load.got:
         if claim in forms and forms[claim].covers(request):
             values = problem.devices[device].attributes.get(
@@ -404,10 +405,11 @@ def _holds_over(problem: Problem, load: Load, name: str) -> bool:
             )
             if values is None:
                 return False
-            found.append(values)
+            value_sets.append(values)
     if any_form.kind is ConstraintKind.MATCH:
-        return len(found) < 2 or any(
-            all(value in each for each in found) for value in found[0]
+        return len(value_sets) < 2 or any(
+            all(value in value_set for value_set in value_sets)
+            for value in value_sets[0]
         )
-    carried = [value for values in found for value in values or {None}]
+    carried = [value for values in value_sets for value in values or {None}]
     return len(carried) == len(set(carried))

@@ -73,15 +73,17 @@ class Referee:
     @property
     def pods(self) -> Mapping[tuple[str, str], Json]:
         return {
-            name_of(one): one for one in self.objects if one["kind"] == "Pod"
+            name_of(document): document
+            for document in self.objects
+            if document["kind"] == "Pod"
         }
 
     @property
     def nodes(self) -> Mapping[str, Json]:
         return {
-            name_of(one)[1]: one
-            for one in self.objects
-            if one["kind"] == "Node"
+            name_of(document)[1]: document
+            for document in self.objects
+            if document["kind"] == "Node"
         }
 
     @property
@@ -114,10 +116,14 @@ class Referee:
                 for rule in (*rules, self._is_even_at_all)
             )
         constraints = {
-            repr(one): one for pod, _ in new for one in self._constraints(pod)
+            repr(constraint): constraint
+            for pod, _ in new
+            for constraint in self._constraints(pod)
         }
         # A constraint is the same for all pods that have it with the same meaning.
-        spreads = [self._only(one) for one in constraints.values()]
+        spreads = [
+            self._only(constraint) for constraint in constraints.values()
+        ]
         return all(
             any(self._passes(rule, order) for order in permutations(new))
             for rule in (*rules, *spreads)
@@ -148,9 +154,12 @@ class Referee:
             [] if "namespaceSelector" in term else [name_of(owner)[0]]
         )
         labels = {"kubernetes.io/metadata.name": space}
-        for one in self.objects:
-            if one["kind"] == "Namespace" and one["metadata"]["name"] == space:
-                labels |= one["metadata"].get("labels", {})
+        for document in self.objects:
+            if (
+                document["kind"] == "Namespace"
+                and document["metadata"]["name"] == space
+            ):
+                labels |= document["metadata"].get("labels", {})
         by_selector = "namespaceSelector" in term and selects(
             term["namespaceSelector"], labels
         )
@@ -197,18 +206,18 @@ class Referee:
             return True
         if any(term["topologyKey"] not in labels_of(node) for term in terms):
             return False
-        places = set()
+        domains = set()
         for other, home in there:
             if all(self._means(term, pod, other, own=True) for term in terms):
                 keys = {term["topologyKey"] for term in terms} & labels_of(
                     home
                 ).keys()
-                places |= {(key, labels_of(home)[key]) for key in keys}
-        if not places:
+                domains |= {(key, labels_of(home)[key]) for key in keys}
+        if not domains:
             return all(self._means(term, pod, pod, own=True) for term in terms)
         return all(
             (term["topologyKey"], labels_of(node)[term["topologyKey"]])
-            in places
+            in domains
             for term in terms
         )
 
@@ -231,11 +240,11 @@ class Referee:
     def _constraints(self, pod: Json) -> Iterator[Json]:
         """The hard constraints of a pod, with everything in them that depends on the pod."""
         every = [
-            one
-            for one in pod["spec"].get("topologySpreadConstraints", [])
-            if one["whenUnsatisfiable"] == "DoNotSchedule"
+            constraint
+            for constraint in pod["spec"].get("topologySpreadConstraints", [])
+            if constraint["whenUnsatisfiable"] == "DoNotSchedule"
         ]
-        for one in every:
+        for constraint in every:
             eligible = [
                 name
                 for name, node in self.nodes.items()
@@ -243,23 +252,23 @@ class Referee:
                     other["topologyKey"] in labels_of(node) for other in every
                 )
                 and (
-                    one.get("nodeAffinityPolicy") == "Ignore"
+                    constraint.get("nodeAffinityPolicy") == "Ignore"
                     or is_selected(pod, node)
                 )
                 and (
-                    one.get("nodeTaintsPolicy") != "Honor"
+                    constraint.get("nodeTaintsPolicy") != "Honor"
                     or is_tolerated(pod, taints_of(node))
                 )
             ]
             yield {
                 "namespace": name_of(pod)[0],
-                "selector": self._with_keys(one, pod)
-                if "labelSelector" in one
+                "selector": self._with_keys(constraint, pod)
+                if "labelSelector" in constraint
                 else None,
                 "limits": (
-                    one["topologyKey"],
-                    one["maxSkew"],
-                    one.get("minDomains", 1),
+                    constraint["topologyKey"],
+                    constraint["maxSkew"],
+                    constraint.get("minDomains", 1),
                 ),
                 "eligible": eligible,
             }
@@ -274,8 +283,8 @@ class Referee:
 
     def _is_even_at_all(self, pod: Json, node: Json, there: There) -> bool:
         return all(
-            self._is_even(one, pod, node, there)
-            for one in self._constraints(pod)
+            self._is_even(constraint, pod, node, there)
+            for constraint in self._constraints(pod)
         )
 
     def _is_even(
@@ -338,9 +347,9 @@ class Referee:
     def _group(self, kind: str, name: tuple[str, str]) -> Json | None:
         return next(
             (
-                one
-                for one in self.objects
-                if one["kind"] == kind and name_of(one) == name
+                document
+                for document in self.objects
+                if document["kind"] == kind and name_of(document) == name
             ),
             None,
         )
@@ -357,12 +366,12 @@ class Referee:
 
     def _children(self, group: Json) -> list[Json]:
         return [
-            one
-            for one in self.objects
-            if one["kind"] in ("PodGroup", "CompositePodGroup")
-            and one["spec"].get("parentCompositePodGroupName")
+            document
+            for document in self.objects
+            if document["kind"] in ("PodGroup", "CompositePodGroup")
+            and document["spec"].get("parentCompositePodGroupName")
             == group["metadata"]["name"]
-            and name_of(one)[0] == name_of(group)[0]
+            and name_of(document)[0] == name_of(group)[0]
         ]
 
     def _below(self, group: Json) -> set[tuple[str, str]]:
@@ -428,19 +437,19 @@ class Referee:
         return len(domains) == 1 and None not in domains
 
 
-def name_of(one: Json) -> tuple[str, str]:
-    metadata = one["metadata"]
+def name_of(document: Json) -> tuple[str, str]:
+    metadata = document["metadata"]
     return metadata.get("namespace", ""), metadata["name"]
 
 
-def labels_of(one: Json) -> dict[str, str]:
-    found: dict[str, str] = one["metadata"].get("labels", {})
-    return found
+def labels_of(document: Json) -> dict[str, str]:
+    labels: dict[str, str] = document["metadata"].get("labels", {})
+    return labels
 
 
 def taints_of(node: Json) -> list[Json]:
-    found: list[Json] = node.get("spec", {}).get("taints", [])
-    return found
+    taints: list[Json] = node.get("spec", {}).get("taints", [])
+    return taints
 
 
 def in_one_domain(key: str, node: Json, other: Json) -> bool:
@@ -451,10 +460,10 @@ def in_one_domain(key: str, node: Json, other: Json) -> bool:
 
 def terms_of(pod: Json, way: str) -> list[Json]:
     affinity = pod["spec"].get("affinity", {}).get(way, {})
-    found: list[Json] = affinity.get(
+    terms: list[Json] = affinity.get(
         "requiredDuringSchedulingIgnoredDuringExecution", []
     )
-    return found
+    return terms
 
 
 def selects(selector: Json, labels: Mapping[str, str]) -> bool:
@@ -464,7 +473,8 @@ def selects(selector: Json, labels: Mapping[str, str]) -> bool:
     ):
         return False
     return all(
-        holds(one, labels) for one in selector.get("matchExpressions", [])
+        holds(requirement, labels)
+        for requirement in selector.get("matchExpressions", [])
     )
 
 
@@ -506,11 +516,13 @@ def is_selected(pod: Json, node: Json) -> bool:
             term.get("matchFields", []),
         )
         name = {"metadata.name": name_of(node)[1]}
-        by_labels = all(holds(one, labels_of(node)) for one in conditions[0])
+        by_labels = all(
+            holds(requirement, labels_of(node)) for requirement in conditions[0]
+        )
         if (
             any(conditions)
             and by_labels
-            and all(holds(one, name) for one in conditions[1])
+            and all(holds(requirement, name) for requirement in conditions[1])
         ):
             return True
     return False
@@ -521,13 +533,13 @@ def is_tolerated(pod: Json, taints: Sequence[Json]) -> bool:
         if taint["effect"] == "PreferNoSchedule":
             continue
         tolerations = [
-            one
-            for one in pod["spec"].get("tolerations", [])
-            if one.get("key", taint["key"]) == taint["key"]
-            and one.get("effect", taint["effect"]) == taint["effect"]
+            toleration
+            for toleration in pod["spec"].get("tolerations", [])
+            if toleration.get("key", taint["key"]) == taint["key"]
+            and toleration.get("effect", taint["effect"]) == taint["effect"]
             and (
-                one.get("operator") == "Exists"
-                or one.get("value", "") == taint.get("value", "")
+                toleration.get("operator") == "Exists"
+                or toleration.get("value", "") == taint.get("value", "")
             )
         ]
         if not tolerations:
@@ -576,19 +588,19 @@ def requests(pod: Json) -> dict[str, Fraction]:
     for container in spec.get("containers", []):
         running = running + asked(container)
     moments.append(running)
-    found = {
+    amounts = {
         name: max(moment[name] for moment in moments)
         for moment in moments
         for name in moment
     }
-    found |= asked(spec)
+    amounts |= asked(spec)
     overhead = {
         name: number(amount)
         for name, amount in spec.get("overhead", {}).items()
     }
     total = {
-        name: Fraction(found.get(name, 0) + overhead.get(name, 0))
-        for name in {*found, *overhead}
+        name: Fraction(amounts.get(name, 0) + overhead.get(name, 0))
+        for name in {*amounts, *overhead}
     }
     return {**total, "pods": Fraction(1)}
 
@@ -596,10 +608,10 @@ def requests(pod: Json) -> dict[str, Fraction]:
 def asked(container: Json) -> Counter[str]:
     resources = container.get("resources", {})
     amounts = {**resources.get("limits", {}), **resources.get("requests", {})}
-    found: Counter[Any] = Counter(
+    requested: Counter[Any] = Counter(
         {name: number(amount) for name, amount in amounts.items()}
     )
-    return found
+    return requested
 
 
 def number(text: str) -> Fraction:
@@ -618,9 +630,9 @@ def has_ports(pod: Json, node: Json, there: There) -> bool:
         for port in ports(other)
     ]
     return not any(
-        one[1:] == other[1:]
-        and (one[0] == other[0] or "0.0.0.0" in (one[0], other[0]))
-        for one in ports(pod)
+        pod_port[1:] == other[1:]
+        and (pod_port[0] == other[0] or "0.0.0.0" in (pod_port[0], other[0]))
+        for pod_port in ports(pod)
         for other in taken
     )
 

@@ -33,12 +33,12 @@ Coming = tuple[DemandIndex, str]
 
 def best_bound(pods: BoundPods) -> tuple[int, int]:
     """The largest total weight of placed demands, and the smallest total rank with which it can be reached."""
-    found = (
-        _worth(pods, one)
-        for one in every_solution(pods.devices)
-        if is_bound_right(pods, one.placements)
+    worths = (
+        _worth(pods, solution)
+        for solution in every_solution(pods.devices)
+        if is_bound_right(pods, solution.placements)
     )
-    weight, rank = max(found)
+    weight, rank = max(worths)
     return weight, -rank
 
 
@@ -100,7 +100,9 @@ def _has_room(pods: BoundPods, placements: Iterable[Placement]) -> bool:
     return all(
         pods.stocks[node].total[name]
         >= amount
-        + sum(each.get(name, 0) for each in pods.stocks[node].used.values())
+        + sum(
+            amounts.get(name, 0) for amounts in pods.stocks[node].used.values()
+        )
         for (node, name), amount in taken.items()
         if amount and name in pods.stocks[node].total
     )
@@ -110,7 +112,9 @@ def _are_groups_complete(
     pods: BoundPods, placements: Iterable[Placement]
 ) -> bool:
     """Whether every group of groups below which somebody is placed has enough children with somebody."""
-    placed = [pods.devices.demands[one.demand] for one in placements]
+    placed = [
+        pods.devices.demands[placement.demand] for placement in placements
+    ]
     groups = {
         group
         for demand in placed
@@ -135,19 +139,19 @@ def _taken(pods: BoundPods) -> set[str]:
 
 def _of_devices(pods: BoundPods, placement: Placement) -> Counter[str] | None:
     """What devices take for a pod that says how it uses them; None if they follow a capacity that nobody consumes."""
-    found: Counter[str] = Counter()
+    amounts: Counter[str] = Counter()
     demand = pods.devices.demands[placement.demand]
     for claim, grants in (
         zip(demand.claims, placement.grants, strict=True)
         if placement.demand in pods.uses
         else ()
     ):
-        for request, choice, number in grants:
+        for request, choice, device_index in grants:
             device, index = (
-                pods.devices.devices[number],
+                pods.devices.devices[device_index],
                 claim.requests[request].alternatives[choice].index,
             )
-            charge = pods.devices.eligibility.charge(index, number)
+            charge = pods.devices.eligibility.charge(index, device_index)
             consumed = dict(charge.capacity) if charge else {}
             for part in device.footprint:
                 if part.capacity and not device.shareable:
@@ -158,17 +162,18 @@ def _of_devices(pods: BoundPods, placement: Placement) -> Counter[str] | None:
                     else 1
                 )
                 containers = pods.uses[placement.demand].containers[claim.key]
-                found[part.resource] += (
+                amounts[part.resource] += (
                     int(part.multiplier * factor)
                     + part.per_pod
                     + part.per_container * containers
                 )
-    return found
+    return amounts
 
 
 def _coming(pods: BoundPods, placements: Iterable[Placement]) -> list[Coming]:
     return [
-        (one.demand, pods.devices.nodes[one.node].name) for one in placements
+        (placement.demand, pods.devices.nodes[placement.node].name)
+        for placement in placements
     ]
 
 
@@ -217,12 +222,12 @@ def _apart(
     if domain is None:
         return True
     meant = {
-        rule.domains.get(one)
-        for one in _nodes_of(pods, there, rule, lambda other: other.counts)
+        rule.domains.get(home)
+        for home in _nodes_of(pods, there, rule, lambda other: other.counts)
     } | rule.counted
     having = {
-        rule.domains.get(one)
-        for one in _nodes_of(pods, there, rule, lambda other: other.carries)
+        rule.domains.get(home)
+        for home in _nodes_of(pods, there, rule, lambda other: other.carries)
     } | rule.carried
     return not (role.carries and domain in meant) and not (
         role.counts and domain in having
@@ -237,17 +242,17 @@ def _near(
     if not role.carries:
         return True
     meant = _nodes_of(pods, there, rule, lambda other: other.counts)
-    places = [
-        {domains[one] for one in meant if one in domains} | known
+    domain_sets = [
+        {domains[home] for home in meant if home in domains} | known
         for domains, known in zip(rule.domains, rule.counted, strict=True)
     ]
     if any(node not in domains for domains in rule.domains):
         return False
-    if not any(places):
+    if not any(domain_sets):
         return role.counts
     return all(
-        domains[node] in place
-        for domains, place in zip(rule.domains, places, strict=True)
+        domains[node] in domain_set
+        for domains, domain_set in zip(rule.domains, domain_sets, strict=True)
     )
 
 
@@ -262,8 +267,8 @@ def _even(
         return False
     domains = set(rule.domains.values())
     counts = Counter(dict(rule.counted))
-    for one in _nodes_of(pods, there, rule, lambda other: other.counts):
-        counts.update([rule.domains[one]] if one in rule.domains else [])
+    for home in _nodes_of(pods, there, rule, lambda other: other.counts):
+        counts.update([rule.domains[home]] if home in rule.domains else [])
     least = (
         min(counts[domain] for domain in domains)
         if len(domains) >= rule.min_domains
@@ -278,7 +283,7 @@ def _same(
     rule = role.rule
     assert isinstance(rule, OneDomain)
     others = _nodes_of(pods, there, rule, lambda other: other.carries)
-    domains = {rule.domains.get(one) for one in others}
+    domains = {rule.domains.get(home) for home in others}
     return not role.carries or (
         node in rule.domains and domains <= {rule.domains[node]}
     )

@@ -58,8 +58,11 @@ def renamed(demand: Demand, namespace: str) -> Demand:
 
 def sound(claim: Claim) -> tuple[Request, ...]:
     return tuple(
-        replace(one, alternatives=tuple(map(without_defect, one.alternatives)))
-        for one in claim.requests
+        replace(
+            request,
+            alternatives=tuple(map(without_defect, request.alternatives)),
+        )
+        for request in claim.requests
     )
 
 

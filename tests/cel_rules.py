@@ -146,9 +146,9 @@ def _literal(value: Any) -> str:
     return str(value)
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(value: Any, other: Any) -> bool:
     """Values of different types are different; the values here are plain or optional."""
-    return type(one) is type(other) and bool(one == other)
+    return type(value) is type(other) and bool(value == other)
 
 
 def _optional(random: Random, depth: int) -> tuple[str, Any]:
@@ -190,23 +190,25 @@ def optionals(random: Random) -> tuple[str, Answer]:
     What is no optional is handed on as it is; the right side counts, and may fail, only if the left side has no value.
     The other functions refuse what is no optional (``OptionalTypes``, the same file).
     """
-    text, found = _optional(random, random.randint(0, 4))
-    holds = isinstance(found, _Some) or found is _NONE
+    text, outcome = _optional(random, random.randint(0, 4))
+    holds = isinstance(outcome, _Some) or outcome is _NONE
     expected = random.choice(_SCALARS)
     hidden = f"dyn({_literal(expected)})"
     rules: list[tuple[str, Answer]] = [
-        (f"{text}.hasValue()", isinstance(found, _Some) if holds else FAILS),
+        (f"{text}.hasValue()", isinstance(outcome, _Some) if holds else FAILS),
         (
             f"{text}.value() == {hidden}",
-            _same(found.value, expected) if isinstance(found, _Some) else FAILS,
+            _same(outcome.value, expected)
+            if isinstance(outcome, _Some)
+            else FAILS,
         ),
         (
             f"{text} == {hidden}",
-            FAILS if isinstance(found, _Fails) else _same(found, expected),
+            FAILS if isinstance(outcome, _Fails) else _same(outcome, expected),
         ),
         (
             f"optional.unwrap([{text}]).size() == 1",
-            isinstance(found, _Some) if holds else FAILS,
+            isinstance(outcome, _Some) if holds else FAILS,
         ),
     ]
     return random.choice(rules)
@@ -317,7 +319,7 @@ def _logical(random: Random, depth: int) -> tuple[str, Answer]:
             :2
         ] else answers[0] == answers[1]
     chain = " : ".join(
-        f"x == {number} ? {text}" for number, text in enumerate(texts[:-1])
+        f"x == {index} ? {text}" for index, text in enumerate(texts[:-1])
     )
     loop = f"[0, 1, 2].slice(0, {len(texts)}).{kind}(x, {chain} : {texts[-1]})"
     if kind in {"all", "exists"}:
@@ -436,16 +438,16 @@ def objects(random: Random) -> tuple[str, Answer]:
     (``evalEq``, ``evalNe`` in ``interpreter/interpretable.go``, ``Contains`` in ``common/types/list.go``).
     """
     everything = (*_LENIENT, *_LENIENT, *_STRICT, *_BROKEN)
-    (left, one), (right, other) = (
+    (left, left_value), (right, other) = (
         random.choice(everything),
         random.choice(everything),
     )
     if random.random() < 0.3:
         right, other = random.choice(
-            [(text, value) for text, value in everything if value == one]
+            [(text, value) for text, value in everything if value == left_value]
         )
-    same = _equality(one, other)
-    broken = _DEVICE in {one, other}
+    same = _equality(left_value, other)
+    broken = _DEVICE in {left_value, other}
     differs = FAILS if broken else same is not True
     rules: list[tuple[str, Answer]] = [
         (f"dyn({left}) == dyn({right})", same),

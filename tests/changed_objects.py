@@ -32,11 +32,12 @@ def pending_again(whole: Cluster, pods: Collection[ClaimKey]) -> Cluster:
     return replace(
         whole,
         claims=tuple(
-            one.unallocated() if one.key in claims else one
-            for one in whole.claims
+            claim.unallocated() if claim.key in claims else claim
+            for claim in whole.claims
         ),
         pods=tuple(
-            on_node(one, None) if one.key in pods else one for one in whole.pods
+            on_node(pod_object, None) if pod_object.key in pods else pod_object
+            for pod_object in whole.pods
         ),
     )
 
@@ -54,7 +55,9 @@ def only(whole: Cluster, pods: Collection[ClaimKey]) -> Cluster:
     return replace(
         whole,
         pods=tuple(pod for pod in whole.pods if pod.key not in waiting),
-        claims=tuple(one for one in whole.claims if one.key not in claims),
+        claims=tuple(
+            claim for claim in whole.claims if claim.key not in claims
+        ),
     )
 
 
@@ -65,13 +68,15 @@ def settled_on(whole: Cluster, homes: dict[ClaimKey, str]) -> Cluster | None:
         plan = allocate(only(state, [key]), "optimal", nodes=[home])
         if not plan.solution.placements:
             return None
-        written = {one.key: one for one in plan.claims}
+        written = {claim.key: claim for claim in plan.claims}
         state = replace(
             state,
-            claims=tuple(written.get(one.key, one) for one in state.claims),
+            claims=tuple(
+                written.get(claim.key, claim) for claim in state.claims
+            ),
             pods=tuple(
-                on_node(one, home) if one.key == key else one
-                for one in state.pods
+                on_node(pod, home) if pod.key == key else pod
+                for pod in state.pods
             ),
         )
     return state
@@ -119,7 +124,7 @@ def pinned(whole: Cluster, homes: Mapping[ClaimKey, str]) -> Cluster:
         home = Toleration(
             key=f"example.com/{homes[pod.key]}", operator="Exists"
         )
-        if any(not one.key for one in pod.spec.tolerations):
+        if any(not toleration.key for toleration in pod.spec.tolerations):
             known = tuple(
                 Toleration(key=key, operator="Exists")
                 for key in ("example.com/gpu", CORDON_TAINT.key)
@@ -132,6 +137,6 @@ def pinned(whole: Cluster, homes: Mapping[ClaimKey, str]) -> Cluster:
         whole,
         nodes=tuple(map(guarded, whole.nodes)),
         pods=tuple(
-            tied(one) if one.key in homes else one for one in whole.pods
+            tied(pod) if pod.key in homes else pod for pod in whole.pods
         ),
     )

@@ -200,9 +200,9 @@ def _claims(draw: st.DrawFn, name: str) -> Json:
 @st.composite
 def pods(draw: st.DrawFn, name: str, shared: Sequence[str] = ()) -> list[Json]:
     """A pod with its claims: of its own, shared with others, for an extended resource; alone or in a gang."""
-    number = draw(st.sampled_from([1, 1, 2]))
-    claims = [draw(_claims(f"{name}-{index}")) for index in range(number)]
-    names = [one["metadata"]["name"] for one in claims]
+    claim_count = draw(st.sampled_from([1, 1, 2]))
+    claims = [draw(_claims(f"{name}-{index}")) for index in range(claim_count)]
+    names = [claim_object["metadata"]["name"] for claim_object in claims]
     sharing = draw(rarely())
     if shared and sharing:
         names.append(draw(st.sampled_from(sorted(shared))))
@@ -216,10 +216,14 @@ def pods(draw: st.DrawFn, name: str, shared: Sequence[str] = ()) -> list[Json]:
                 },
             }
         ]
-    one = pod(name, *names, **spec)
-    one["metadata"] |= {"uid": f"uid-{name}"} if draw(st.booleans()) else {}
-    one["metadata"] |= {"labels": {"gang": "g"}} if draw(rarely()) else {}
-    return [one, *claims]
+    pod_object = pod(name, *names, **spec)
+    pod_object["metadata"] |= (
+        {"uid": f"uid-{name}"} if draw(st.booleans()) else {}
+    )
+    pod_object["metadata"] |= (
+        {"labels": {"gang": "g"}} if draw(rarely()) else {}
+    )
+    return [pod_object, *claims]
 
 
 def taint_rules(name: str) -> st.SearchStrategy[Json]:
@@ -242,8 +246,8 @@ def clusters(draw: st.DrawFn) -> list[Json]:
     """One or two nodes with a pool or two each, perhaps one pool for all of them, and some pods."""
     nodes = [node(f"node-{index}") for index in range(draw(st.integers(1, 2)))]
     objects: list[Json] = [*CLASSES, *nodes]
-    for one in nodes:
-        name = one["metadata"]["name"]
+    for node_object in nodes:
+        name = node_object["metadata"]["name"]
         for driver in DRIVERS[: draw(st.integers(1, 2))]:
             objects += draw(pools(driver, name, {"nodeName": name}))
     if draw(st.booleans()):

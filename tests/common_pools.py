@@ -55,8 +55,10 @@ def common_pools(draw: st.DrawFn) -> Problem:
             None if memory is None else {"memory": memory},
             {"colour": [draw(st.integers(0, 1))]},
         )
-    numbers = [DeviceIndex(number) for number in range(len(builder.devices))]
-    devices = st.sets(st.sampled_from(numbers))
+    device_indices = [
+        DeviceIndex(index) for index in range(len(builder.devices))
+    ]
+    devices = st.sets(st.sampled_from(device_indices))
     specs = st.builds(
         AlternativeSpec,
         count=st.integers(1, 2),

@@ -115,7 +115,7 @@ def _objects(
     draw: st.DrawFn, theme: _Theme, number_running: int, number_waiting: int
 ) -> list[Json]:
     names = [
-        f"n{number}" for number in range(draw(st.sampled_from((2, 2, 3, 3, 4))))
+        f"n{index}" for index in range(draw(st.sampled_from((2, 2, 3, 3, 4))))
     ]
     objects: list[Json] = [
         wire.device_class(),
@@ -134,20 +134,20 @@ def _objects(
     objects += [template(space) for space in SPACES]
     # Few kinds, some of which are without rules, so that those who have rules meet others whom they mean.
     number_kinds = draw(st.sampled_from((2, 2, 3, 1)))
-    kinds = [draw(_kinds(theme, number)) for number in range(number_kinds)]
+    kinds = [draw(_kinds(theme, turn)) for turn in range(number_kinds)]
     if theme.has_gangs:
         objects += [_gang(space, draw(st.integers(1, 3))) for space in SPACES]
     shared = draw(_shared_claims(names)) if theme.has_shared_claims else []
     claims = [claim["metadata"]["name"] for claim in shared]
-    for number in range(number_running):
-        objects.append(draw(_running(f"r{number}", kinds, names)))
-    for number in range(number_waiting):
-        objects.append(draw(_waiting(f"p{number}", kinds, theme, claims)))
+    for index in range(number_running):
+        objects.append(draw(_running(f"r{index}", kinds, names)))
+    for index in range(number_waiting):
+        objects.append(draw(_waiting(f"p{index}", kinds, theme, claims)))
     used = {
         entry.get("resourceClaimName")
-        for one in objects
-        if one["kind"] == "Pod"
-        for entry in one["spec"].get("resourceClaims", ())
+        for manifest in objects
+        if manifest["kind"] == "Pod"
+        for entry in manifest["spec"].get("resourceClaims", ())
     }
     # What nobody uses would be placed by itself.
     return [
@@ -167,16 +167,16 @@ def _nodes(draw: st.DrawFn, name: str, theme: _Theme) -> Json:
         for key, value in labels.items()
         if draw(st.integers(1, theme.labelled)) > 1
     }
-    found = node(
+    node_object = node(
         name, {}, labels=labels, taints=TAINTED if draw(rarely()) else []
     )
     match draw(st.integers(0, 15)):
         case 14:
-            del found["metadata"]["labels"][HOST]
+            del node_object["metadata"]["labels"][HOST]
         case 15:
             # Nothing keeps two nodes from having the same hostname.
-            found["metadata"]["labels"][HOST] = "n0"
-    return found
+            node_object["metadata"]["labels"][HOST] = "n0"
+    return node_object
 
 
 def _namespace(name: str, labels: Json) -> Json:
@@ -237,16 +237,16 @@ def _kinds(draw: st.DrawFn, theme: _Theme, turn: int) -> Json:
     if theme.is_wide and draw(st.booleans()):
         labels["version"] = draw(st.sampled_from("12"))
     most = {
-        sort: number if draw(st.integers(0, 3)) else 0
-        for sort, number in theme.most.items()
+        sort: limit if draw(st.integers(0, 3)) else 0
+        for sort, limit in theme.most.items()
     }
     affinity = {
         sort: {"requiredDuringSchedulingIgnoredDuringExecution": terms}
         for sort in ("podAffinity", "podAntiAffinity")
         if (
             terms := [
-                draw(_terms(theme, turn if place == 0 else None))
-                for place in range(
+                draw(_terms(theme, turn if term_index == 0 else None))
+                for term_index in range(
                     draw(st.integers(min(1, most[sort]), most[sort]))
                 )
             ]
@@ -258,7 +258,7 @@ def _kinds(draw: st.DrawFn, theme: _Theme, turn: int) -> Json:
         _constraints(theme),
         min_size=least,
         max_size=most["spread"],
-        unique_by=lambda one: one["topologyKey"],
+        unique_by=lambda constraint: constraint["topologyKey"],
     )
     spec: Json = {
         "affinity": affinity,
@@ -303,7 +303,9 @@ def _selectors(theme: _Theme) -> st.SearchStrategy[Json]:
         {"key": "app", "operator": "NotIn", "values": ["y"]},
         {"key": "version", "operator": "DoesNotExist"},
     ]
-    by_expression = ({"matchExpressions": [one]} for one in expressions)
+    by_expression = (
+        {"matchExpressions": [expression]} for expression in expressions
+    )
     by_label = [{"matchLabels": {"app": app}} for app in "xxxxxy"]
     return st.sampled_from(
         [*by_label, *by_expression, {}] if theme.is_wide else by_label
@@ -320,7 +322,9 @@ def _space_selectors() -> st.SearchStrategy[Json]:
             "values": ["other"],
         },
     ]
-    by_expression = ({"matchExpressions": [one]} for one in expressions)
+    by_expression = (
+        {"matchExpressions": [expression]} for expression in expressions
+    )
     return st.sampled_from([{}, {"matchLabels": {"team": "b"}}, *by_expression])
 
 
@@ -394,6 +398,6 @@ def _waiting(
 
 
 def _pod(name: str, kind: Json, on: str = "", **spec: Any) -> Json:
-    found = pod(name, on=on, labels=kind["labels"], **kind["spec"], **spec)
-    found["metadata"]["namespace"] = kind["space"]
-    return found
+    pod_object = pod(name, on=on, labels=kind["labels"], **kind["spec"], **spec)
+    pod_object["metadata"]["namespace"] = kind["space"]
+    return pod_object

@@ -107,25 +107,31 @@ class ControlPlane:
             json.loads(answer) if is_json else {"message": answer.decode()},
         )
 
-    def create(self, one: Json) -> Answer:
+    def create(self, api_object: Json) -> Answer:
         """Create an object, and then its status if it has one."""
-        created = self.request("POST", path_of(one, named=False), one)
-        if not (created.accepted and "status" in one):
+        created = self.request(
+            "POST", path_of(api_object, named=False), api_object
+        )
+        if not (created.accepted and "status" in api_object):
             return created
         return self.request(
             "PUT",
-            f"{path_of(one)}/status",
-            {**created.body, "status": one["status"]},
+            f"{path_of(api_object)}/status",
+            {**created.body, "status": api_object["status"]},
         )
 
-    def delete(self, one: Json) -> Answer:
+    def delete(self, api_object: Json) -> Answer:
         """Take an object away."""
-        return self.request("DELETE", path_of(one))
+        return self.request("DELETE", path_of(api_object))
 
 
-def path_of(one: Json, *, named: bool = True) -> str:
+def path_of(api_object: Json, *, named: bool = True) -> str:
     """Where the API has an object, or its kind."""
-    version, kind, meta = one["apiVersion"], one["kind"], one["metadata"]
+    version, kind, meta = (
+        api_object["apiVersion"],
+        api_object["kind"],
+        api_object["metadata"],
+    )
     group = f"/apis/{version}" if "/" in version else f"/api/{version}"
     scope = (
         ""
@@ -281,6 +287,6 @@ def _wait(
 def _free_ports(count: int) -> list[int]:
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+        for listener in sockets:
+            listener.bind(("127.0.0.1", 0))
+        return [listener.getsockname()[1] for listener in sockets]

@@ -141,12 +141,12 @@ class Builder:
             counter: self.counters[counter].free - amount
             for counter, amount in self.devices[device].consumes
         }
-        if all(left >= 0 for left in free.values()):
+        if all(remaining >= 0 for remaining in free.values()):
             self.held.add(device)
-            for counter, left in free.items():
+            for counter, remaining in free.items():
                 known = self.counters[counter]
                 self.counters[counter] = Counter(
-                    known.id, known.total, left, known.group
+                    known.id, known.total, remaining, known.group
                 )
 
 
@@ -186,9 +186,9 @@ def _enter(
                 pool,
                 "part",
                 attributes,
-                ((counters[0], 1 + number % 2), (counters[1], 1)),
+                ((counters[0], 1 + index % 2), (counters[1], 1)),
             )
-            for number in range(size)
+            for index in range(size)
         ]
         return [
             *parts,
@@ -201,17 +201,17 @@ def _enter(
 
 @st.composite
 def _requests(
-    draw: st.DrawFn, numbers: Sequence[int | None]
+    draw: st.DrawFn, device_counts: Sequence[int | None]
 ) -> list[tuple[str, int | None]]:
     """The kind and the number of devices of each alternative."""
     kinds = st.sampled_from(
         ["any", "any", "plain", "part", "part", "whole", "small", "large"]
     )
-    entry = st.tuples(kinds, st.sampled_from(numbers))
+    entry = st.tuples(kinds, st.sampled_from(device_counts))
     most = draw(st.sampled_from([1, 2, 3]))
     return draw(
         st.lists(
-            entry, min_size=1, max_size=most, unique_by=lambda each: each[0]
+            entry, min_size=1, max_size=most, unique_by=lambda pair: pair[0]
         )
     )
 
@@ -234,11 +234,11 @@ def _pods(
     draw: st.DrawFn,
     nodes: int,
     kinds: list[str],
-    numbers: Sequence[int | None] = NUMBERS,
+    device_counts: Sequence[int | None] = NUMBERS,
 ) -> list[Demand]:
     """Equal pods."""
     requests = [
-        draw(_requests(numbers))
+        draw(_requests(device_counts))
         for _ in range(draw(st.sampled_from([1, 1, 1, 2])))
     ]
     attribute = st.sampled_from(["root", "numa"])
@@ -265,10 +265,10 @@ def _pods(
         if draw(rarely())
         else None
     )
-    number = draw(st.integers(1, 4))
+    pod_count = draw(st.integers(1, 4))
     return [
         pod_of(requests, constraints, weight, bound, kinds)
-        for _ in range(number)
+        for _ in range(pod_count)
     ]
 
 
@@ -280,17 +280,17 @@ def pod_of(
     kinds: list[str],
 ) -> Demand:
     built = []
-    for number, entries in enumerate(requests):
+    for request_index, entries in enumerate(requests):
         alternatives = []
         for rank, (kind, devices) in enumerate(entries):
             name = RequestName(
-                f"r{number}", "abc"[rank] if len(entries) > 1 else ""
+                f"r{request_index}", "abc"[rank] if len(entries) > 1 else ""
             )
             alternatives.append(
                 Alternative(AlternativeIndex(len(kinds)), name, rank, devices)
             )
             kinds.append(kind)
-        built.append(Request(f"r{number}", tuple(alternatives)))
+        built.append(Request(f"r{request_index}", tuple(alternatives)))
     key = ClaimKey("default", f"pod-{len(kinds)}")
     return Demand(
         key,
@@ -328,31 +328,34 @@ def _daemons(
 ) -> list[Demand]:
     """The pods in turn bound to one node after the other, or with admin access beside their claim or in its place."""
     bound, looks, only = (draw(st.booleans()) for _ in range(3))
-    kind, number = (
+    kind, device_count = (
         draw(st.sampled_from(["any", "part", "small"])),
         draw(st.sampled_from([1, 2, None])),
     )
-    found = []
-    for place, pod in enumerate(group):
+    daemons = []
+    for pod_index, pod in enumerate(group):
         claims = pod.claims
         if looks:
-            [claim] = pod_of([[(kind, number)]], (), 1, None, kinds).claims
+            [claim] = pod_of(
+                [[(kind, device_count)]], (), 1, None, kinds
+            ).claims
             [request] = claim.requests
             alternatives = tuple(
-                replace(each, admin=True) for each in request.alternatives
+                replace(alternative, admin=True)
+                for alternative in request.alternatives
             )
             watching = replace(
                 claim, requests=(replace(request, alternatives=alternatives),)
             )
             claims = (watching,) if only else (*claims, watching)
-        found.append(
+        daemons.append(
             replace(
                 pod,
                 claims=claims,
-                nodes=(NodeIndex(place % nodes),) if bound else pod.nodes,
+                nodes=(NodeIndex(pod_index % nodes),) if bound else pod.nodes,
             )
         )
-    return found
+    return daemons
 
 
 @st.composite
@@ -363,12 +366,12 @@ def _with_limits(draw: st.DrawFn, problem: Problem) -> Problem:
         NodeStock({name: draw(st.integers(0, 4))}, {}) for _ in problem.nodes
     ]
     asking = [
-        number for number in indices(problem.demands) if not draw(rarely())
+        demand for demand in indices(problem.demands) if not draw(rarely())
     ]
     return with_node_claims(
         problem,
         stocks,
-        {number: {name: draw(st.integers(1, 2))} for number in asking},
+        {demand: {name: draw(st.integers(1, 2))} for demand in asking},
     )
 
 
@@ -381,10 +384,10 @@ def _in_gangs(
     quorum = draw(st.sampled_from((None, None, 1, 2, 3)))
     return [
         [
-            replace(pod, gang=f"gang-{place // share}", quorum=quorum)
+            replace(pod, gang=f"gang-{pod_index // share}", quorum=quorum)
             if share
             else pod
-            for place, pod in enumerate(group)
+            for pod_index, pod in enumerate(group)
         ]
         for group, share in zip(groups, shares, strict=True)
     ]
@@ -398,8 +401,8 @@ def _in_namespaces(
     stays = [draw(st.booleans()) for _ in groups]
     return [
         [
-            _moved(pod, "red" if stay or place % 2 else "blue")
-            for place, pod in enumerate(group)
+            _moved(pod, "red" if stay or pod_index % 2 else "blue")
+            for pod_index, pod in enumerate(group)
         ]
         for stay, group in zip(stays, groups, strict=True)
     ]
@@ -462,10 +465,10 @@ def crowds(
     """
     builder, pools = Builder(), []
     node_kinds = draw(st.lists(_node_kinds(), min_size=1, max_size=2))
-    number = count()
+    node_numbers = count()
     for units in node_kinds:
         for _ in range(draw(st.integers(1, 3))):
-            own = next(number)
+            own = next(node_numbers)
             pools.append(
                 [
                     device
@@ -482,9 +485,9 @@ def crowds(
             else:
                 builder.hold(SlotIndex(device))
     kinds: list[str] = []
-    numbers = (1, 1, 2, None) if every else NUMBERS
+    device_counts = (1, 1, 2, None) if every else NUMBERS
     groups = [
-        draw(_pods(len(pools), kinds, numbers))
+        draw(_pods(len(pools), kinds, device_counts))
         for _ in range(draw(st.integers(1, 3)))
     ]
     groups = draw(_sharing(groups, kinds)) if sharing else groups
@@ -549,7 +552,7 @@ def in_domains(
         for _ in range(draw(st.sampled_from([1, 1, 2])))
     ]
     roles: dict[str, tuple[Role, ...]] = {"": ()}
-    found = []
+    answer = []
     for demand in demands:
         if demand.gang not in roles:
             chosen = draw(st.sampled_from([None, *topologies, *topologies]))
@@ -558,7 +561,7 @@ def in_domains(
                 if chosen is None
                 else (Role(OneDomain(chosen), carries=True, counts=True),)
             )
-        found.append(replace(demand, roles=roles[demand.gang]))
+        answer.append(replace(demand, roles=roles[demand.gang]))
     if draw(rarely()):
-        found[-1] = replace(found[-1], roles=found[0].roles)
-    return found
+        answer[-1] = replace(answer[-1], roles=answer[0].roles)
+    return answer

@@ -58,7 +58,7 @@ class Crowd:
         self.seed = seed
         self.random = Random(seed)
         self.nodes = [
-            f"node-{number}" for number in range(self.random.randint(1, 3))
+            f"node-{index}" for index in range(self.random.randint(1, 3))
         ]
 
     def rarely(self, times: int = 6) -> bool:
@@ -74,13 +74,13 @@ class Crowd:
             *self.rules(),
         ]
         older = [
-            self.claim(f"old-{number}")
-            for number in range(self.random.randint(0, 3))
+            self.claim(f"old-{index}")
+            for index in range(self.random.randint(0, 3))
         ]
         before = allocate(cluster(base, older), "first-fit")
-        held = [to_wire(one) for one in before.claims]
+        held = [to_wire(allocated) for allocated in before.claims]
         self.shrink(base)
-        names = [f"new-{number}" for number in range(self.random.randint(1, 3))]
+        names = [f"new-{index}" for index in range(self.random.randint(1, 3))]
         pods = [
             self.pod(name, names)
             for name in names
@@ -105,16 +105,20 @@ class Crowd:
         """Now and then the drivers publish less of some counters than allocated claims hold; drawn apart, too."""
         random = Random(f"shrink {self.seed}")
         specs = (
-            one["spec"] for one in objects if one["kind"] == "ResourceSlice"
+            api_object["spec"]
+            for api_object in objects
+            if api_object["kind"] == "ResourceSlice"
         )
         sets = (
-            one
+            counter_set
             for spec in specs
-            for one in spec.get("sharedCounters", ())
+            for counter_set in spec.get("sharedCounters", ())
             if random.random() < 0.15
         )
-        for one in sets:
-            one["counters"]["memory"]["value"] = f"{random.randint(0, 2)}Gi"
+        for counter_set in sets:
+            counter_set["counters"]["memory"]["value"] = (
+                f"{random.randint(0, 2)}Gi"
+            )
 
     def features(self) -> Features:
         """Mostly all of them, now and then all but one."""
@@ -186,17 +190,17 @@ class Crowd:
             if self.rarely(4)
             else {name: None}
         )
-        one = pod(
+        pod_object = pod(
             f"pod-{name}", *used, priority=self.random.randint(0, 2), **spec
         )
         if self.rarely(3):
-            one["metadata"]["labels"] = {GANG: "g"}
-        return one
+            pod_object["metadata"]["labels"] = {GANG: "g"}
+        return pod_object
 
     # What there is.
 
     def slices(self) -> list[Json]:
-        found = []
+        slices = []
         for name in self.nodes:
             kind = self.random.choice(
                 [
@@ -208,9 +212,9 @@ class Crowd:
                     "functions",
                 ]
             )
-            found += getattr(self, kind)(name)
+            slices += getattr(self, kind)(name)
         if self.rarely(3):
-            found.append(
+            slices.append(
                 resource_slice(
                     [self.device("net-0")],
                     name="net",
@@ -219,17 +223,17 @@ class Crowd:
                 )
             )
         if self.rarely(6):
-            each = [
+            devices = [
                 self.device("far-0", nodeName=self.nodes[-1]),
                 self.device("far-1", 1, allNodes=True),
             ]
-            found.append(
+            slices.append(
                 resource_slice(
-                    each, name="far", pool="far", perDeviceNodeSelection=True
+                    devices, name="far", pool="far", perDeviceNodeSelection=True
                 )
             )
         if self.rarely(12):
-            found.append(
+            slices.append(
                 resource_slice(
                     [self.device("twin"), self.device("twin")],
                     name="bad",
@@ -237,7 +241,7 @@ class Crowd:
                 )
             )
         if self.rarely(8):
-            found.append(
+            slices.append(
                 resource_slice(
                     [self.device("half-0")],
                     name="half",
@@ -246,7 +250,7 @@ class Crowd:
                     count=2,
                 )
             )
-        return found
+        return slices
 
     def device(self, name: str, index: int = 0, **fields: Any) -> Json:
         attributes: dict[str, Any] = {
@@ -375,8 +379,8 @@ class Crowd:
 
     def claim(self, name: str) -> Json:
         requests = [
-            self.request(f"r{number}")
-            for number in range(self.random.choice([1, 1, 2]))
+            self.request(f"r{request_index}")
+            for request_index in range(self.random.choice([1, 1, 2]))
         ]
         constraints: dict[str, Any] = (
             {"constraints": [self.constraint()]} if self.rarely(3) else {}
@@ -410,21 +414,23 @@ class Crowd:
         )
 
     def details(self) -> Json:
-        found: Json = {
+        details: Json = {
             "device_class": self.random.choice(["gpu", "gpu", "fine"])
         }
         if self.rarely():
-            found["allocationMode"] = "All"
+            details["allocationMode"] = "All"
         else:
-            found["count"] = self.random.choice([1, 1, 1, 2, 2, 3])
+            details["count"] = self.random.choice([1, 1, 1, 2, 2, 3])
         if self.rarely(4):
-            found["tolerations"] = [{"key": TAINT["key"], "operator": "Exists"}]
+            details["tolerations"] = [
+                {"key": TAINT["key"], "operator": "Exists"}
+            ]
         if self.rarely(4):
-            found["capacity"] = {
+            details["capacity"] = {
                 "requests": {
                     "memory": self.random.choice(
                         ["1Gi", "1500Mi", "2Gi", "3Gi", "5Gi"]
                     )
                 }
             }
-        return found
+        return details

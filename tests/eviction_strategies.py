@@ -180,7 +180,7 @@ def _pods(guest: Guest) -> Iterator[Json]:
             held(
                 guest.name,
                 guest.home,
-                *(f"gpu-{place}" for place in guest.holds),
+                *(f"gpu-{device_index}" for device_index in guest.holds),
             )
             if guest.home
             else _claim(guest)
@@ -287,19 +287,21 @@ def houses(draw: st.DrawFn, *, peace: bool = True) -> House:
     """
     features = draw(_features())
     hosts = tuple(
-        draw(_hosts(number, features))
-        for number in range(draw(st.integers(1, 3)))
+        draw(_hosts(host_index, features))
+        for host_index in range(draw(st.integers(1, 3)))
     )
     teams = {
         name: draw(_teams(name, list(features.trees)))
         for name in features.teams
     }
     residents: list[Guest] = []
-    for number in range(draw(st.integers(0, 4))):
-        guest = draw(_guests(f"in-{number}", features, st.integers(0, 3)))
+    for resident_index in range(draw(st.integers(0, 4))):
+        guest = draw(
+            _guests(f"in-{resident_index}", features, st.integers(0, 3))
+        )
         residents.append(draw(_settled(guest, residents, hosts)))
     # Most often who waits is important.
-    names = [f"new-{number}" for number in range(draw(st.integers(1, 3)))]
+    names = [f"new-{index}" for index in range(draw(st.integers(1, 3)))]
     waiting = [
         draw(_guests(name, features, st.sampled_from([2, 5, 5, 5])))
         for name in names
@@ -314,8 +316,8 @@ def houses(draw: st.DrawFn, *, peace: bool = True) -> House:
 
 
 @st.composite
-def _hosts(draw: st.DrawFn, number: int, features: _Features) -> Host:
-    labels = {HOST: f"host-{number}"} if draw(st.integers(0, 5)) else {}
+def _hosts(draw: st.DrawFn, host_index: int, features: _Features) -> Host:
+    labels = {HOST: f"host-{host_index}"} if draw(st.integers(0, 5)) else {}
     if draw(st.integers(0, 5)):
         labels[ZONE] = draw(st.sampled_from(("east", "west")))
     cpu = (
@@ -325,7 +327,7 @@ def _hosts(draw: st.DrawFn, number: int, features: _Features) -> Host:
     )
     devices = draw(st.sampled_from([0, 1, 1, 2, 3]))
     return Host(
-        f"host-{number}",
+        f"host-{host_index}",
         labels,
         cpu,
         devices,
@@ -396,8 +398,12 @@ def _settled(
     """The guest on some host, with devices, CPU and port as far as they are free there."""
     host = draw(st.sampled_from(hosts))
     there = [other for other in others if other.home == host.name]
-    used = {place for other in there for place in other.holds}
-    free = [place for place in range(host.devices) if place not in used]
+    used = {device_index for other in there for device_index in other.holds}
+    free = [
+        device_index
+        for device_index in range(host.devices)
+        if device_index not in used
+    ]
     cpu = (
         host.cpu is None
         or sum(other.cpu for other in there) + guest.cpu <= host.cpu

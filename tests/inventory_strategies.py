@@ -37,8 +37,8 @@ ATTRIBUTES = ("example.com/numa", "example.com/root")
 CAPACITIES = ("memory", "bandwidth")
 
 
-def _values(*numbers: int) -> frozenset[Scalar]:
-    return frozenset(("int", number) for number in numbers)
+def _values(*integers: int) -> frozenset[Scalar]:
+    return frozenset(("int", integer) for integer in integers)
 
 
 VALUES = [
@@ -83,13 +83,13 @@ class Edition(NamedTuple):
 
 def rarely() -> st.SearchStrategy[bool]:
     """True once in eight times."""
-    return st.integers(0, 7).map(lambda number: number == 7)
+    return st.integers(0, 7).map(lambda integer: integer == 7)
 
 
 @st.composite
 def _devices(
     draw: st.DrawFn,
-    place: tuple[DeviceID, SlotIndex, int],
+    identity: tuple[DeviceID, SlotIndex, int],
     counters: range,
     nodes: int | None,
 ) -> Device:
@@ -97,7 +97,7 @@ def _devices(
 
     ``counters`` are those it may consume, ``nodes`` is how many there are if the device names its own.
     """
-    name, slot, group = place
+    name, slot, group = identity
     names = draw(
         st.sampled_from([CAPACITIES[:1], CAPACITIES[:1], CAPACITIES, ()])
     )
@@ -311,8 +311,8 @@ def _driven(
     chosen = {}
     for index, device in enumerate(devices):
         own = [
-            number
-            for number, counter in enumerate(counters)
+            counter_index
+            for counter_index, counter in enumerate(counters)
             if counter.group == device.group
         ]
         charged = draw(rarely())
@@ -339,6 +339,6 @@ def _left(
         if index in driven:
             free[driven[index]] -= draw(st.integers(1, 2))
     return tuple(
-        replace(counter, free=left)
-        for counter, left in zip(counters, free, strict=True)
+        replace(counter, free=free_amount)
+        for counter, free_amount in zip(counters, free, strict=True)
     )

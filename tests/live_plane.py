@@ -118,9 +118,9 @@ class LivePlane:
         every = list(given)
         with self.objects() as (_, objects):
             for namespace in {
-                one["metadata"].get("namespace", "default")
-                for one in every
-                if _is_namespaced(one)
+                manifest["metadata"].get("namespace", "default")
+                for manifest in every
+                if _is_namespaced(manifest)
             }:
                 if namespace != "default":
                     _made(
@@ -131,8 +131,10 @@ class LivePlane:
                             "metadata": {"name": namespace},
                         },
                     )
-            for one in sorted(every, key=lambda one: ORDER.index(one["kind"])):
-                _made(objects, _fit(one))
+            for manifest in sorted(
+                every, key=lambda manifest: ORDER.index(manifest["kind"])
+            ):
+                _made(objects, _fit(manifest))
 
     def wipe(self, kinds: Iterable[str] = ()) -> None:
         """Delete what tests made, of some kinds or all."""
@@ -142,26 +144,26 @@ class LivePlane:
         with self.objects() as (_, objects):
             for kind in wanted:
                 while kind in objects.versions and (
-                    left := objects.listed(kind)["items"]
+                    items := objects.listed(kind)["items"]
                 ):
                     made = [
-                        one
-                        for one in left
-                        if not one["metadata"]["name"].startswith("system-")
+                        item
+                        for item in items
+                        if not item["metadata"]["name"].startswith("system-")
                     ]
-                    for one in made:
-                        _deleted(objects, kind, one)
+                    for item in made:
+                        _deleted(objects, kind, item)
                     if not made:
                         break
 
 
-def _is_namespaced(one: Json) -> bool:
-    return KINDS[one["kind"]].namespaced
+def _is_namespaced(manifest: Json) -> bool:
+    return KINDS[manifest["kind"]].namespaced
 
 
-def _fit(one: Json) -> Json:
-    one = json.loads(json.dumps(one))
-    metadata = one["metadata"]
+def _fit(manifest: Json) -> Json:
+    manifest = json.loads(json.dumps(manifest))
+    metadata = manifest["metadata"]
     for name in (
         "resourceVersion",
         "uid",
@@ -171,10 +173,10 @@ def _fit(one: Json) -> Json:
         "ownerReferences",
     ):
         metadata.pop(name, None)
-    if _is_namespaced(one):
+    if _is_namespaced(manifest):
         metadata.setdefault("namespace", "default")
-    if one["kind"] == "Node":
-        status = one.setdefault("status", {})
+    if manifest["kind"] == "Node":
+        status = manifest.setdefault("status", {})
         status["allocatable"] = {
             "cpu": "128",
             "memory": "1Ti",
@@ -192,10 +194,14 @@ def _fit(one: Json) -> Json:
         status["conditions"] = [
             {**ready, "lastHeartbeatTime": now, "lastTransitionTime": now}
         ]
-    for pod in [one, one["spec"].get("template", {})] if "spec" in one else ():
-        if one["kind"] == "Pod" or pod is not one:
-            _fit_pod(one, pod)
-    return one
+    for pod in (
+        [manifest, manifest["spec"].get("template", {})]
+        if "spec" in manifest
+        else ()
+    ):
+        if manifest["kind"] == "Pod" or pod is not manifest:
+            _fit_pod(manifest, pod)
+    return manifest
 
 
 def _fit_pod(owner: Json, pod: Json) -> None:
@@ -216,37 +222,39 @@ def _fit_pod(owner: Json, pod: Json) -> None:
         pod.pop("status", None)
 
 
-def _made(objects: LiveObjects, one: Json) -> None:
-    kind = KINDS[one["kind"]]
-    status = one.pop("status", None)
+def _made(objects: LiveObjects, manifest: Json) -> None:
+    kind = KINDS[manifest["kind"]]
+    status = manifest.pop("status", None)
     try:
         made = objects.create(
             kind,
             {
                 key: part
-                for key, part in one.items()
+                for key, part in manifest.items()
                 if key not in ("apiVersion", "kind")
             },
         )
     except Refused as refusal:
         if refusal.status != 409:
             raise
-        made = objects.get(kind, key_of(one))
+        made = objects.get(kind, key_of(manifest))
     if status:
         objects.patch(kind, key_of(made), {"status": status}, "status")
     if kind.kind == "Node":
         objects.patch(
             kind,
             key_of(made),
-            {"spec": {"taints": one.get("spec", {}).get("taints")}},
+            {"spec": {"taints": manifest.get("spec", {}).get("taints")}},
         )
 
 
-def _deleted(objects: LiveObjects, kind: ListedKind, one: Json) -> None:
+def _deleted(objects: LiveObjects, kind: ListedKind, item: Json) -> None:
     try:
-        if one["metadata"].get("finalizers"):
-            objects.patch(kind, key_of(one), {"metadata": {"finalizers": None}})
-        path = objects.path(kind, key_of(one))
+        if item["metadata"].get("finalizers"):
+            objects.patch(
+                kind, key_of(item), {"metadata": {"finalizers": None}}
+            )
+        path = objects.path(kind, key_of(item))
         objects.wire.send(
             "DELETE",
             path,
@@ -275,12 +283,12 @@ def live(folder: Path, *, rules: bool = True) -> Iterator[LivePlane]:
     with running(
         folder, {**GATES_ON, RULES: rules}, () if rules else VERSIONS_OF_RULES
     ) as plane:
-        found = LivePlane(plane, rules)
+        live_plane = LivePlane(plane, rules)
         write_kubeconfig(folder, f"https://127.0.0.1:{plane.port}", TOKEN)
         flags = (
-            f"--kubeconfig={found.kubeconfig}", "--authentication-skip-lookup", "--secure-port=0",
-            "--leader-elect=false", found.gates(GATES), "--kube-api-qps=3000", "--kube-api-burst=6000",
+            f"--kubeconfig={live_plane.kubeconfig}", "--authentication-skip-lookup", "--secure-port=0",
+            "--leader-elect=false", live_plane.gates(GATES), "--kube-api-qps=3000", "--kube-api-burst=6000",
             "--service-account-private-key-file=key", f"--controllers={CONTROLLERS}",
         )  # fmt: skip
         with program(folder, controllers, *flags):
-            yield found
+            yield live_plane

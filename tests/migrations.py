@@ -32,18 +32,19 @@ def migrations(draw: st.DrawFn, *, admin: bool = False) -> Migration:
     demands = tuple(replace(demand, gang="") for demand in problem.demands)
     early = draw(st.sets(st.sampled_from(range(len(demands))), min_size=1))
     before = replace(
-        problem, demands=tuple(demands[number] for number in sorted(early))
+        problem,
+        demands=tuple(demands[demand_index] for demand_index in sorted(early)),
     )
     solution = draw(st.sampled_from(list(brute_force.solutions(before))[:200]))
     taken = {
         claim.key
-        for one in solution.placements
-        for claim in before.demands[one.demand].claims
+        for placement in solution.placements
+        for claim in before.demands[placement.demand].claims
     }
     others = tuple(
         demand
-        for number, demand in numbered(problem.demands)
-        if number not in early
+        for demand_index, demand in numbered(problem.demands)
+        if demand_index not in early
         and taken.isdisjoint(claim.key for claim in demand.claims)
     )
     return settled(before, solution.placements, others)
@@ -61,7 +62,8 @@ def _plain(request: Request) -> Request:
     return replace(
         request,
         alternatives=tuple(
-            replace(each, admin=False) for each in request.alternatives
+            replace(alternative, admin=False)
+            for alternative in request.alternatives
         ),
     )
 
@@ -80,7 +82,9 @@ def settled(
             placement.grants,
             strict=True,
         ):
-            own = tuple(one for one in holdings if one.claim == claim.key)
+            own = tuple(
+                holding for holding in holdings if holding.claim == claim.key
+            )
             greedy = tuple(
                 grant.device
                 for grant in grants
@@ -103,27 +107,32 @@ def _move_options(
     placements: Sequence[Placement],
     movers: Sequence[MovableClaim],
 ) -> Iterator[MoveOption]:
-    numbers = {mover.key: number for number, mover in enumerate(movers)}
+    mover_indices = {
+        mover.key: mover_index for mover_index, mover in enumerate(movers)
+    }
     users = [before.demands[placement.demand] for placement in placements]
-    for number, group in enumerate(_units(users, numbers)):
+    for group_index, group in enumerate(_units(users, mover_indices)):
         for chosen in _subsets(group):
             demands = [
-                _moving(before, user, chosen, movers, numbers) for user in users
+                _moving(before, user, chosen, movers, mover_indices)
+                for user in users
             ]
             yield MoveOption(
                 chosen,
                 tuple(demand for demand in demands if demand.claims),
-                number,
+                group_index,
             )
 
 
 def _units(
-    users: Sequence[Demand], numbers: dict[ClaimKey, int]
+    users: Sequence[Demand], mover_indices: dict[ClaimKey, int]
 ) -> list[list[int]]:
     groups: list[set[int]] = []
     for user in users:
         mine = {
-            numbers[claim.key] for claim in user.claims if claim.key in numbers
+            mover_indices[claim.key]
+            for claim in user.claims
+            if claim.key in mover_indices
         }
         touching = [group for group in groups if group & mine]
         groups = [group for group in groups if not group & mine] + (
@@ -143,24 +152,24 @@ def _moving(
     user: Demand,
     chosen: tuple[int, ...],
     movers: Sequence[MovableClaim],
-    numbers: dict[ClaimKey, int],
+    mover_indices: dict[ClaimKey, int],
 ) -> Demand:
     """What a user asks for whose chosen claims move, on the nodes from which it can use those that stay."""
     moving = tuple(
-        claim for claim in user.claims if numbers.get(claim.key) in chosen
+        claim for claim in user.claims if mover_indices.get(claim.key) in chosen
     )
     staying = [
-        movers[numbers[claim.key]]
+        movers[mover_indices[claim.key]]
         for claim in user.claims
-        if claim.key in numbers and claim not in moving
+        if claim.key in mover_indices and claim not in moving
     ]
     nodes = tuple(
         node
         for node in before.candidate_nodes(user)
         if all(
-            before.usable_from(device, one.home, node)
-            for one in staying
-            for device in one.devices
+            before.usable_from(device, mover.home, node)
+            for mover in staying
+            for device in mover.devices
         )
     )
     return replace(user, claims=moving, nodes=nodes, gang="")
@@ -179,16 +188,16 @@ def best_of_all(migration: Migration, most: int) -> tuple[int, int]:
 
 def _admitted(migration: Migration, chosen: tuple[int, ...]) -> int | None:
     """What can be placed of what is pending if exactly these move; None if they have nowhere to go."""
-    found = [
+    options = [
         _option(migration, group, chosen)
         for group in {option.group: None for option in migration.move_options}
     ]
-    if None in found:
+    if None in options:
         return None
-    move_options = [option for option in found if option]
+    move_options = [option for option in options if option]
     moving = tuple(
-        replace(demand, weight=MUCH, gang=f"option {number}")
-        for number, option in enumerate(move_options)
+        replace(demand, weight=MUCH, gang=f"option {option_index}")
+        for option_index, option in enumerate(move_options)
         for demand in option.demands
     )
     problem = migration.without(chosen).applied()
@@ -207,7 +216,11 @@ def _option(
         option for option in migration.move_options if option.group == group
     ]
     mine = sorted(
-        {number for option in move_options for number in option.movers}
+        {
+            mover_index
+            for option in move_options
+            for mover_index in option.movers
+        }
         & set(chosen)
     )
     return (

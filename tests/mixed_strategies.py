@@ -57,9 +57,9 @@ def mixed_racks(draw: st.DrawFn, most_nodes: int = 8) -> Cluster:
         nodes = draw(st.integers(3, most_nodes))
         objects = list(workload.objects(nodes, draw(_SEEDS)))
     dispensable = draw(st.integers(0, 2))
-    for one in objects:
-        if one["kind"] == "PodGroup":
-            gang = one["spec"]["schedulingPolicy"]["gang"]
+    for item in objects:
+        if item["kind"] == "PodGroup":
+            gang = item["spec"]["schedulingPolicy"]["gang"]
             gang["minCount"] = max(1, gang["minCount"] - dispensable)
     return load_documents(objects)
 
@@ -141,8 +141,8 @@ class _Company:
     def share(self) -> None:
         """Some have a claim together with somebody who has asked for the same."""
         templates = {
-            (one["metadata"]["namespace"], one["metadata"]["name"]): one
-            for one in self._of_kind("ResourceClaimTemplate")
+            (item["metadata"]["namespace"], item["metadata"]["name"]): item
+            for item in self._of_kind("ResourceClaimTemplate")
         }
         alone = [
             pod
@@ -150,7 +150,7 @@ class _Company:
             if "schedulingGroup" not in pod["spec"]
             and len(pod["spec"]["resourceClaims"]) == 1
         ]
-        for number, pod in enumerate(self._some(alone, 0.1)):
+        for claim_index, pod in enumerate(self._some(alone, 0.1)):
             mates = [
                 mate
                 for mate in alone
@@ -166,19 +166,22 @@ class _Company:
             [entry] = pod["spec"]["resourceClaims"]
             space = pod["metadata"]["namespace"]
             template = templates[space, entry["resourceClaimTemplateName"]]
-            shared = claim(f"shared-{number}", template["spec"]["spec"])
+            shared = claim(f"shared-{claim_index}", template["spec"]["spec"])
             shared["metadata"]["namespace"] = space
             self.objects.append(shared)
             for user in (pod, self._random.choice(mates)):
                 user["spec"]["resourceClaims"] = [
-                    {"name": "shared", "resourceClaimName": f"shared-{number}"}
+                    {
+                        "name": "shared",
+                        "resourceClaimName": f"shared-{claim_index}",
+                    }
                 ]
 
     def _of_kind(self, kind: str) -> list[Json]:
-        return [one for one in self.objects if one["kind"] == kind]
+        return [item for item in self.objects if item["kind"] == kind]
 
     def _some(self, objects: list[Json], part: float) -> list[Json]:
-        return [one for one in objects if self._random.random() < part]
+        return [item for item in objects if self._random.random() < part]
 
     def _relate(self, pod: Json, affinity: str, app: str) -> None:
         pod["metadata"].setdefault("labels", {}).setdefault("app", app)
@@ -202,8 +205,8 @@ _RULES: Final = (
 """What pods may have to do with each other."""
 
 
-def _annotate(one: Json) -> None:
-    annotations = one["metadata"].setdefault("annotations", {})
+def _annotate(item: Json) -> None:
+    annotations = item["metadata"].setdefault("annotations", {})
     annotations["dralloc.dev/across"] = f"matchAttribute={PCI_ROOT}"
 
 
@@ -211,20 +214,20 @@ def _in_teams(objects: Iterable[Json]) -> Iterator[Json]:
     """The same objects, where teams wait in turn: each gang, and each of those who are alone."""
     turn = 0
     team_of: dict[str, str] = {}
-    for one in objects:
-        name, spec = one["metadata"]["name"], one.get("spec", {})
+    for item in objects:
+        name, spec = item["metadata"]["name"], item.get("spec", {})
         group = (
             name
-            if one["kind"] == "PodGroup"
+            if item["kind"] == "PodGroup"
             else spec.get("schedulingGroup", {}).get("podGroupName", "")
         )
-        if one["kind"] == "ResourceClaimTemplate":
+        if item["kind"] == "ResourceClaimTemplate":
             yield from (
-                {**one, "metadata": {**one["metadata"], "namespace": team}}
+                {**item, "metadata": {**item["metadata"], "namespace": team}}
                 for team in _TEAMS
             )
-        elif one["kind"] == "PodGroup" or (
-            one["kind"] == "Pod" and "nodeName" not in spec
+        elif item["kind"] == "PodGroup" or (
+            item["kind"] == "Pod" and "nodeName" not in spec
         ):
             turn += not group or group not in team_of
             team = (
@@ -232,9 +235,9 @@ def _in_teams(objects: Iterable[Json]) -> Iterator[Json]:
                 if group
                 else _TEAMS[turn % len(_TEAMS)]
             )
-            yield {**one, "metadata": {**one["metadata"], "namespace": team}}
+            yield {**item, "metadata": {**item["metadata"], "namespace": team}}
         else:
-            yield one
+            yield item
 
 
 def mixed_choices(cluster: Cluster) -> SearchStrategy[Choices]:
@@ -242,14 +245,14 @@ def mixed_choices(cluster: Cluster) -> SearchStrategy[Choices]:
     resources = sorted(
         {
             name
-            for each in cluster.slices
-            for device in each.spec.devices
+            for resource_slice in cluster.slices
+            for device in resource_slice.spec.devices
             for name in device.capacity
         }
         | {
             name
-            for each in cluster.slices
-            for known in each.spec.shared_counters
+            for resource_slice in cluster.slices
+            for known in resource_slice.spec.shared_counters
             for name in known.counters
         }
     )

@@ -23,18 +23,19 @@ _HARD = "requiredDuringSchedulingIgnoredDuringExecution"
 def ruled_clusters(draw: st.DrawFn, most_pods: int = 4) -> list[Json]:
     """Draw two to four nodes with a few devices, pods that ask for one, and others that run or ask for none."""
     names = [
-        f"n{number}" for number in range(draw(st.sampled_from([2, 3, 3, 4])))
+        f"n{node_index}"
+        for node_index in range(draw(st.sampled_from([2, 3, 3, 4])))
     ]
     kinds = draw(st.lists(_kinds(), min_size=1, max_size=3))
     objects: list[Json] = [
         device_class(),
         *(draw(_nodes(name)) for name in names),
     ]
-    numbers = [draw(st.sampled_from([1, 1, 2, 4])) for _ in names]
-    slices = (gpus(number) for number in numbers)
+    gpu_counts = [draw(st.sampled_from([1, 1, 2, 4])) for _ in names]
+    slices = (gpus(gpu_count) for gpu_count in gpu_counts)
     objects += (
-        resource_slice(each, name=name, pool=name, nodeName=name)
-        for name, each in zip(names, slices, strict=True)
+        resource_slice(devices, name=name, pool=name, nodeName=name)
+        for name, devices in zip(names, slices, strict=True)
     )
     labels = (
         draw(st.dictionaries(st.just("team"), st.sampled_from("ab")))
@@ -55,21 +56,24 @@ def ruled_clusters(draw: st.DrawFn, most_pods: int = 4) -> list[Json]:
         for group in groups
         if group["kind"] == "PodGroup"
     ]
-    for number in range(draw(st.integers(2, most_pods))):
-        objects += draw(_pods(f"p{number}", kinds, leaves, has_claim=True))
-    for number in range(draw(st.sampled_from([0, 1, 1, 2, 3]))):
+    for pod_index in range(draw(st.integers(2, most_pods))):
+        objects += draw(_pods(f"p{pod_index}", kinds, leaves, has_claim=True))
+    for pod_index in range(draw(st.sampled_from([0, 1, 1, 2, 3]))):
         runs = draw(st.booleans())
         # A pod may run before its claim is allocated.
-        one, *claims = draw(
+        pod, *claims = draw(
             _pods(
-                f"r{number}", kinds, leaves, has_claim=runs and draw(rarely())
+                f"r{pod_index}",
+                kinds,
+                leaves,
+                has_claim=runs and draw(rarely()),
             )
         )
         if runs:
-            one["spec"]["nodeName"] = draw(st.sampled_from(names))
+            pod["spec"]["nodeName"] = draw(st.sampled_from(names))
         elif draw(rarely()):
-            one["spec"]["schedulingGates"] = [{"name": "example.com/wait"}]
-        objects += [one, *claims]
+            pod["spec"]["schedulingGates"] = [{"name": "example.com/wait"}]
+        objects += [pod, *claims]
     return objects
 
 
@@ -80,28 +84,28 @@ def _nodes(draw: st.DrawFn, name: str) -> Json:
         ZONE: draw(st.sampled_from("ab")),
         RACK: draw(st.sampled_from("12")),
     }
-    one = node(name)
-    one["metadata"]["labels"] = {
+    node_object = node(name)
+    node_object["metadata"]["labels"] = {
         key: value for key, value in labels.items() if not draw(rarely())
     }
-    one["spec"] = {}
+    node_object["spec"] = {}
     if draw(rarely()):
         effect = draw(
             st.sampled_from(["NoSchedule", "NoExecute", "PreferNoSchedule"])
         )
-        one["spec"]["taints"] = [
+        node_object["spec"]["taints"] = [
             {"key": "dedicated", "value": "x", "effect": effect}
         ]
     if draw(rarely()):
-        one["spec"]["unschedulable"] = True
+        node_object["spec"]["unschedulable"] = True
     if draw(rarely()):
         stock = {
             "cpu": draw(st.sampled_from(["2", "3500m"])),
             "memory": "4Gi",
             "pods": draw(st.sampled_from("23")),
         }
-        one["status"] = {"allocatable": stock}
-    return one
+        node_object["status"] = {"allocatable": stock}
+    return node_object
 
 
 @st.composite
@@ -269,18 +273,18 @@ def _constraints(draw: st.DrawFn) -> Json:
 @st.composite
 def _groups(draw: st.DrawFn) -> list[Json]:
     """One or two groups of pods, perhaps below a group of groups, of which one may be below another."""
-    found = []
+    groups = []
     above = draw(st.sampled_from([[], [], ["root"], ["root", "lower"]]))
-    for number in range(draw(st.integers(1, 2))):
+    for group_index in range(draw(st.integers(1, 2))):
         policy = (
             {}
             if draw(rarely())
             else {"gang": {"minCount": draw(st.integers(1, 3))}}
         )
-        found.append(
+        groups.append(
             _group(
                 "PodGroup",
-                f"g{number}",
+                f"g{group_index}",
                 policy,
                 draw(_near()),
                 draw(st.sampled_from([None, *above])),
@@ -292,7 +296,7 @@ def _groups(draw: st.DrawFn) -> list[Json]:
             if draw(rarely())
             else {"gang": {"minGroupCount": draw(st.integers(1, 2))}}
         )
-        found.append(
+        groups.append(
             _group(
                 "CompositePodGroup",
                 name,
@@ -301,7 +305,7 @@ def _groups(draw: st.DrawFn) -> list[Json]:
                 "root" if level else None,
             )
         )
-    return found
+    return groups
 
 
 def _near() -> st.SearchStrategy[str]:
@@ -344,14 +348,14 @@ def _pods(
     spec: dict[str, Any] = dict(kind["spec"])
     if group:
         spec["schedulingGroup"] = {"podGroupName": group}
-    one: Json = {
+    pod: Json = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": metadata,
         "spec": spec,
     }
     if not has_claim:
-        return [one]
+        return [pod]
     wanted = claim(f"{name}-gpu", request())
     wanted["metadata"]["namespace"] = space
     spec["resourceClaims"] = [
@@ -359,4 +363,4 @@ def _pods(
     ]
     if draw(rarely()):
         spec["priority"] = 1
-    return [one, wanted]
+    return [pod, wanted]

@@ -42,11 +42,11 @@ class PlainDevices(Devices):
 
     def find(self, wanted: Wanted, node: NodeInfo) -> Taken | None:
         claims = wanted.claims
-        found = DepthFirstSearch(
+        grants = DepthFirstSearch(
             self._problem, self._ledger, claims, node.number, leaks=True
         ).run()
         self._ledger.revert()
-        return found
+        return grants
 
 
 class PlainScheduler:
@@ -72,11 +72,11 @@ class PlainScheduler:
         scheduler._devices = PlainDevices(self._made_of[0])
         for pod, node in self._bound:
             scheduler.bind(pod, scheduler.snapshot.by_name[node])
-        found = _attempt(scheduler._cycle(key), self._start)
-        self._start = (self._start + found.evaluated) % len(
+        attempt = _attempt(scheduler._cycle(key), self._start)
+        self._start = (self._start + attempt.evaluated) % len(
             scheduler.snapshot.nodes
         )
-        return found
+        return attempt
 
 
 def _attempt(cycle: Cycle, start: int) -> Attempt:
@@ -135,7 +135,7 @@ def _attempt(cycle: Cycle, start: int) -> Attempt:
 def _scores(
     cycle: Cycle, feasible: Sequence[NodeInfo]
 ) -> dict[str, NDArray[np.int64]]:
-    found = {}
+    weighted_scores = {}
     cycle = cycle._replace(feasible=feasible)
     for plugin in PLUGINS:
         scores = (
@@ -145,7 +145,7 @@ def _scores(
         scoring = plugin.score(cycle) if scores and plugin.score else None
         if scoring is not None:
             raw = np.array([scoring.score(node) for node in feasible], np.int64)
-            found[plugin.name] = cycle.profile.weights.get(
+            weighted_scores[plugin.name] = cycle.profile.weights.get(
                 plugin.name, plugin.weight
             ) * scoring.normalise(raw)
-    return found
+    return weighted_scores

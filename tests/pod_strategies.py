@@ -96,10 +96,12 @@ def bound_pods(
     footprints
         Whether devices take something of their nodes, too.
     """
-    nodes = [f"node-{number}" for number in range(draw(st.integers(1, 4)))]
+    nodes = [f"node-{index}" for index in range(draw(st.integers(1, 4)))]
     rules = draw(st.lists(_rules(nodes), max_size=max_rules))
     size = draw(st.integers(1, max_pods))
-    demands = [draw(_demands(number, len(nodes))) for number in range(size)]
+    demands = [
+        draw(_demands(demand_index, len(nodes))) for demand_index in range(size)
+    ]
     # A pod has one list of terms of affinity.
     near = [draw(st.sampled_from(rules)) if rules else None for _ in demands]
     demands = [
@@ -108,33 +110,33 @@ def bound_pods(
     ]
     demands = [
         replace(
-            one,
+            demand,
             roles=tuple(
-                role for role in one.roles if role.carries or role.counts
+                role for role in demand.roles if role.carries or role.counts
             ),
         )
-        for one in demands
+        for demand in demands
     ]
     if draw(rarely()):
         demands = draw(_with_parents(demands, nodes))
     if draw(st.integers(0, 3)) == 0:
         running = draw(st.frozensets(st.integers(0, size - 1)))
         demands = [
-            one.running if number in running else one
-            for number, one in enumerate(demands)
+            demand.running if demand_index in running else demand
+            for demand_index, demand in enumerate(demands)
         ]
     devices = _problem(nodes, [draw(_roots()) for _ in nodes], demands)
     return BoundPods(
         devices=draw(_taking(devices)) if draw(footprints) else devices,
         stocks=[draw(_stocks()) for _ in nodes],
         asked={
-            number: draw(_amounts(3))
-            for number in map(DemandIndex, range(size))
+            demand_index: draw(_amounts(3))
+            for demand_index in map(DemandIndex, range(size))
             if not draw(rarely())
         },
         uses={
-            number: draw(_uses(demand))
-            for number, demand in enumerate(demands)
+            demand_index: draw(_uses(demand))
+            for demand_index, demand in enumerate(demands)
             if not draw(rarely())
         },
     )
@@ -156,7 +158,9 @@ def _uses(demand: Demand) -> st.SearchStrategy[PodUse]:
         PodUse,
         containers,
         caps.map(
-            lambda each: {resource_of(name): cap for name, cap in each.items()}
+            lambda amounts: {
+                resource_of(name): cap for name, cap in amounts.items()
+            }
         ),
     )
 
@@ -170,21 +174,23 @@ def _taking(draw: st.DrawFn, problem: Problem) -> Problem:
         st.sampled_from(["", "", "", "cores"]),
         *[st.sampled_from([0, 0, 1, 2]).map(NANOS.__mul__)] * 3,
     )
-    parts = st.lists(part, max_size=2, unique_by=lambda one: one.resource).map(
-        tuple
-    )
+    parts = st.lists(
+        part, max_size=2, unique_by=lambda footprint: footprint.resource
+    ).map(tuple)
     devices = [
         replace(device, footprint=draw(parts)) for device in problem.devices
     ]
     shared = {
-        number for number in range(len(devices)) if draw(st.integers(0, 2)) == 0
+        device_index
+        for device_index in range(len(devices))
+        if draw(st.integers(0, 2)) == 0
     }
     cores = {"cores": Capacity("cores", 3 * NANOS)}
     devices = [
         replace(device, shareable=True, capacity=cores)
-        if number in shared
+        if device_index in shared
         else device
-        for number, device in enumerate(devices)
+        for device_index, device in enumerate(devices)
     ]
     amounts = {
         alternative.index: draw(st.integers(1, 3)) * NANOS
@@ -192,11 +198,11 @@ def _taking(draw: st.DrawFn, problem: Problem) -> Problem:
         for alternative in demand.alternatives()
     }
     charges: dict[tuple[int, int], Charge] = {
-        (alternative, number): Charge(
+        (alternative, device_index): Charge(
             (("cores", amount),), (), (("cores", Quantity(amount)),)
         )
         for alternative, amount in amounts.items()
-        for number in shared
+        for device_index in shared
     }
     return replace(
         problem,
@@ -233,14 +239,14 @@ def _with_parents(
     )
     parents = [draw(st.sampled_from((root, root, lower))) for _ in range(3)]
     quorums = [draw(st.sampled_from((None, 1, 2))) for _ in parents]
-    found = []
+    members = []
     for demand in demands:
-        number = draw(st.integers(0, 2))
-        group = parents[number]
+        gang_index = draw(st.integers(0, 2))
+        group = parents[gang_index]
         above = (
-            Role(one.rule, carries=True, counts=True)
-            for one in group.upwards()
-            if one.rule
+            Role(ancestor.rule, carries=True, counts=True)
+            for ancestor in group.upwards()
+            if ancestor.rule
         )
         roles = (
             *(
@@ -250,16 +256,16 @@ def _with_parents(
             ),
             *above,
         )
-        found.append(
+        members.append(
             replace(
                 demand,
-                gang=f"gang-{number}",
-                quorum=quorums[number],
+                gang=f"gang-{gang_index}",
+                quorum=quorums[gang_index],
                 parent=group,
                 roles=roles,
             )
         )
-    return found
+    return members
 
 
 def _role(
@@ -309,13 +315,13 @@ def _rules(draw: st.DrawFn, nodes: Sequence[str]) -> InterPodRule:
 
 
 @st.composite
-def _demands(draw: st.DrawFn, number: int, nodes: int) -> Demand:
-    name = ClaimKey("default", f"claim-{number}")
+def _demands(draw: st.DrawFn, demand_index: int, nodes: int) -> Demand:
+    name = ClaimKey("default", f"claim-{demand_index}")
     claim = draw(st.sampled_from((_one, _list, _bound_pair, _derived_pair)))(
-        name, number, draw(st.sampled_from(ConstraintKind))
+        name, demand_index, draw(st.sampled_from(ConstraintKind))
     )
     return Demand(
-        key=ClaimKey("default", f"pod-{number}"),
+        key=ClaimKey("default", f"pod-{demand_index}"),
         claims=(claim,),
         weight=draw(st.integers(0, 3)),
         nodes=tuple(
@@ -328,7 +334,7 @@ def _demands(draw: st.DrawFn, number: int, nodes: int) -> Demand:
     )
 
 
-def _one(name: ClaimKey, number: int, _: ConstraintKind) -> Claim:
+def _one(name: ClaimKey, demand_index: int, _: ConstraintKind) -> Claim:
     return Claim(
         name,
         "",
@@ -337,7 +343,10 @@ def _one(name: ClaimKey, number: int, _: ConstraintKind) -> Claim:
                 "gpu",
                 (
                     Alternative(
-                        AlternativeIndex(10 * number), RequestName("gpu"), 0, 1
+                        AlternativeIndex(10 * demand_index),
+                        RequestName("gpu"),
+                        0,
+                        1,
                     ),
                 ),
             ),
@@ -345,10 +354,10 @@ def _one(name: ClaimKey, number: int, _: ConstraintKind) -> Claim:
     )
 
 
-def _list(name: ClaimKey, number: int, _: ConstraintKind) -> Claim:
+def _list(name: ClaimKey, demand_index: int, _: ConstraintKind) -> Claim:
     entries = (
         Alternative(
-            AlternativeIndex(10 * number + rank),
+            AlternativeIndex(10 * demand_index + rank),
             RequestName("gpu", "ab"[rank]),
             rank,
             1 + rank,
@@ -358,34 +367,38 @@ def _list(name: ClaimKey, number: int, _: ConstraintKind) -> Claim:
     return Claim(name, "", (Request("gpu", tuple(entries)),))
 
 
-def _bound_pair(name: ClaimKey, number: int, kind: ConstraintKind) -> Claim:
+def _bound_pair(
+    name: ClaimKey, demand_index: int, kind: ConstraintKind
+) -> Claim:
     """Two devices with the same value of an attribute, or with different ones."""
-    return _pair(name, number, Constraint(kind, "root"))
+    return _pair(name, demand_index, Constraint(kind, "root"))
 
 
-def _derived_pair(name: ClaimKey, number: int, kind: ConstraintKind) -> Claim:
+def _derived_pair(
+    name: ClaimKey, demand_index: int, kind: ConstraintKind
+) -> Claim:
     """The same, where one of them derives the attribute (KEP-6080)."""
     return _pair(
         name,
-        number,
+        demand_index,
         Constraint(kind, "root", derived=((RequestName("b"), "leaf"),)),
     )
 
 
-def _pair(name: ClaimKey, number: int, constraint: Constraint) -> Claim:
+def _pair(name: ClaimKey, demand_index: int, constraint: Constraint) -> Claim:
     requests = (
         Request(
-            one,
+            request_name,
             (
                 Alternative(
-                    AlternativeIndex(10 * number + place),
-                    RequestName(one),
+                    AlternativeIndex(10 * demand_index + position),
+                    RequestName(request_name),
                     0,
                     1,
                 ),
             ),
         )
-        for place, one in enumerate("ab")
+        for position, request_name in enumerate("ab")
     )
     return Claim(name, "", tuple(requests), (constraint,))
 
@@ -396,9 +409,9 @@ def _problem(
     demands: Sequence[Demand],
 ) -> Problem:
     homes = [
-        (node, place)
-        for node, each in enumerate(roots)
-        for place in range(len(each))
+        (node, position)
+        for node, node_roots in enumerate(roots)
+        for position in range(len(node_roots))
     ]
     return Problem(
         demands=tuple(demands),
@@ -409,15 +422,15 @@ def _problem(
                     PoolAccess(
                         PoolID("gpu", name),
                         PoolState.USABLE,
-                        _of(homes, number),
+                        _of(homes, node),
                     ),
                 ),
             )
-            for number, name in enumerate(nodes)
+            for node, name in enumerate(nodes)
         ),
         devices=tuple(
             Device(
-                DeviceID("gpu", nodes[node], f"gpu-{place}"),
+                DeviceID("gpu", nodes[node], f"gpu-{position}"),
                 SlotIndex(slot),
                 0,
                 False,
@@ -426,12 +439,12 @@ def _problem(
                 {
                     name: frozenset({("string", value)})
                     for name, value in zip(
-                        ("root", "leaf"), roots[node][place], strict=True
+                        ("root", "leaf"), roots[node][position], strict=True
                     )
                 },
                 None,
             )
-            for slot, (node, place) in enumerate(homes)
+            for slot, (node, position) in enumerate(homes)
         ),
         counters=(),
         usage=Usage(frozenset(), {}, {}),
@@ -448,8 +461,8 @@ def _roots() -> st.SearchStrategy[list[str]]:
 
 def _of(homes: Sequence[tuple[int, int]], node: int) -> tuple[DeviceIndex, ...]:
     return tuple(
-        DeviceIndex(number)
-        for number, (home, _) in enumerate(homes)
+        DeviceIndex(device)
+        for device, (home, _) in enumerate(homes)
         if home == node
     )
 

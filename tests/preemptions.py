@@ -39,10 +39,15 @@ def crowds(draw: st.DrawFn) -> Crowd:
 
     Some of them are in a group, which may have to go as a whole.
     """
-    found = cluster([draw(_limited(one)) for one in draw(clusters())])
-    newcomer, *others = draw(st.permutations(found.pods))
-    assume(started(found, replace(found, pods=(newcomer,))).pods != found.pods)
-    running = started(found, replace(found, pods=tuple(others)))
+    initial = cluster(
+        [draw(_limited(document)) for document in draw(clusters())]
+    )
+    newcomer, *others = draw(st.permutations(initial.pods))
+    assume(
+        started(initial, replace(initial, pods=(newcomer,))).pods
+        != initial.pods
+    )
+    running = started(initial, replace(initial, pods=tuple(others)))
     whole = replace(
         running, pods=tuple(draw(_ranked(pod)) for pod in running.pods)
     )
@@ -70,11 +75,11 @@ def crowds(draw: st.DrawFn) -> Crowd:
 
 
 @st.composite
-def _limited(draw: st.DrawFn, one: Json) -> Json:
+def _limited(draw: st.DrawFn, document: Json) -> Json:
     """A node with so much CPU, a pod that asks for some."""
-    if one["kind"] == "Node" and draw(st.booleans()):
+    if document["kind"] == "Node" and draw(st.booleans()):
         return {
-            **one,
+            **document,
             "status": {
                 "allocatable": {
                     "cpu": str(draw(st.integers(1, 4))),
@@ -82,19 +87,22 @@ def _limited(draw: st.DrawFn, one: Json) -> Json:
                 }
             },
         }
-    if one["kind"] == "Pod":
+    if document["kind"] == "Pod":
         container = {
             "name": "cpu",
             "resources": {"requests": {"cpu": str(draw(st.integers(1, 2)))}},
         }
         return {
-            **one,
+            **document,
             "spec": {
-                **one["spec"],
-                "containers": [*one["spec"].get("containers", ()), container],
+                **document["spec"],
+                "containers": [
+                    *document["spec"].get("containers", ()),
+                    container,
+                ],
             },
         }
-    return one
+    return document
 
 
 @st.composite
@@ -188,23 +196,27 @@ def _asked(
 ) -> tuple[set[ClaimKey], int]:
     """Who is to be admitted, and the lowest priority of them."""
     demands = compile_cluster(whole, gang=gang).problem.demands
-    named = next(one.gang for one in demands if one.key == pod)
+    named = next(demand.gang for demand in demands if demand.key == pod)
     wanted = [
-        one
-        for one in demands
-        if one.key == pod or (named and one.gang == named)
+        demand
+        for demand in demands
+        if demand.key == pod or (named and demand.gang == named)
     ]
-    return {one.key for one in wanted}, min(one.priority for one in wanted)
+    return {demand.key for demand in wanted}, min(
+        demand.priority for demand in wanted
+    )
 
 
 def _is_admitted(crowd: Crowd, evicted: Sequence[_Unit], gang: str) -> bool:
     keys, _ = _asked(crowd.cluster, crowd.pod, gang)
-    left = without(
+    remaining = without(
         crowd.cluster, {pod.key for unit in evicted for pod in unit.pods}
     )
-    problem = compile_cluster(left, gang=gang).whole
+    problem = compile_cluster(remaining, gang=gang).whole
     demands = tuple(
-        replace(one, weight=1) for one in problem.demands if one.key in keys
+        replace(demand, weight=1)
+        for demand in problem.demands
+        if demand.key in keys
     )
     return best(replace(problem, demands=demands))[0] == len(keys)
 

@@ -49,13 +49,13 @@ def tainted_node(
     **labels: str,
 ) -> Json:
     """A node with resources; with the usual taint."""
-    one = node(name, **labels)
-    one["metadata"]["labels"]["kubernetes.io/hostname"] = name
-    one["spec"] = {"taints": list(taints)}
-    one["status"] = {
+    node_object = node(name, **labels)
+    node_object["metadata"]["labels"]["kubernetes.io/hostname"] = name
+    node_object["spec"] = {"taints": list(taints)}
+    node_object["status"] = {
         "allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "110"}
     }
-    return one
+    return node_object
 
 
 def bound_pod(name: str, *claims: str, cpu: str = "1", **spec: Any) -> Json:
@@ -71,23 +71,23 @@ def bound_pod(name: str, *claims: str, cpu: str = "1", **spec: Any) -> Json:
 
 @st.composite
 def _nodes(draw: st.DrawFn, name: str) -> Json:
-    one = tainted_node(
+    node_object = tainted_node(
         name,
         taints=(TAINT,) if draw(st.booleans()) else (),
         zone=draw(st.sampled_from(ZONES)),
     )
     if draw(rarely()):
-        del one["status"]
+        del node_object["status"]
     else:
         sizes = {
             "cpu": draw(st.integers(1, 4)),
             "memory": draw(st.integers(1, 4)),
             "pods": draw(st.integers(1, 4)),
         }
-        one["status"]["allocatable"] = {
+        node_object["status"]["allocatable"] = {
             key: str(size) for key, size in sizes.items()
         }
-    return one
+    return node_object
 
 
 @st.composite
@@ -179,7 +179,7 @@ def crowded_clusters(
     company
         Whether pods may say something about other pods.
     """
-    names = [f"node-{number}" for number in range(draw(st.integers(2, 3)))]
+    names = [f"node-{index}" for index in range(draw(st.integers(2, 3)))]
     nodes = [draw(_nodes(name)) for name in names]
     slices = [
         resource_slice(gpus(size), name=name, pool=name, nodeName=name)
@@ -187,27 +187,35 @@ def crowded_clusters(
         if (size := draw(st.integers(0, 3)))
     ]
     objects: list[Json] = [device_class(), *nodes, *slices]
-    pods = [f"pod-{number}" for number in range(draw(st.integers(1, 5)))]
+    pods = [f"pod-{index}" for index in range(draw(st.integers(1, 5)))]
     for name in pods:
         claims = [
-            f"{name}-{number}"
-            for number in range(draw(st.integers(1, most_claims)))
+            f"{name}-{index}"
+            for index in range(draw(st.integers(1, most_claims)))
         ]
         objects += [
-            claim(one, request(count=draw(st.sampled_from((1, 1, 2)))))
-            for one in claims
+            claim(claim_name, request(count=draw(st.sampled_from((1, 1, 2)))))
+            for claim_name in claims
         ]
-        one = pod(name, *claims, **draw(_spec()))
+        document = pod(name, *claims, **draw(_spec()))
         if company:
-            one["metadata"]["labels"] = {"app": draw(st.sampled_from(APPS))}
-            one["spec"] |= draw(_company())
-        objects.append(one)
+            document["metadata"]["labels"] = {
+                "app": draw(st.sampled_from(APPS))
+            }
+            document["spec"] |= draw(_company())
+        objects.append(document)
     whole = cluster(objects)
     waiting = draw(st.sets(st.sampled_from(pods), max_size=2))
     early = replace(
         whole,
         pods=tuple(
-            reversed([one for one in whole.pods if one.name not in waiting])
+            reversed(
+                [
+                    pod_object
+                    for pod_object in whole.pods
+                    if pod_object.name not in waiting
+                ]
+            )
         ),
     )
     running = started(whole, early)
@@ -215,15 +223,21 @@ def crowded_clusters(
     return replace(
         running,
         nodes=tuple(
-            _later(one, draw) if one.name == late else one
-            for one in running.nodes
+            _later(node_object, draw)
+            if node_object.name == late
+            else node_object
+            for node_object in running.nodes
         ),
     )
 
 
-def _later(one: Any, draw: st.DrawFn) -> Any:
+def _later(node_object: Any, draw: st.DrawFn) -> Any:
     """The node as it is once pods run there."""
     if draw(st.booleans()):
-        return changed(one, spec=changed(one.spec, unschedulable=True))
-    tainted = cluster(tainted_node(one.name)).nodes[0]
-    return changed(one, spec=changed(one.spec, taints=tainted.spec.taints))
+        return changed(
+            node_object, spec=changed(node_object.spec, unschedulable=True)
+        )
+    tainted = cluster(tainted_node(node_object.name)).nodes[0]
+    return changed(
+        node_object, spec=changed(node_object.spec, taints=tainted.spec.taints)
+    )

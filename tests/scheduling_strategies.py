@@ -50,21 +50,20 @@ def crowded_clusters(draw: st.DrawFn) -> CrowdedCluster:
     size = draw(st.sampled_from([2, 3, 4, 5, 6, 6, 7, 8, 8, 104]))
     looks = draw(st.lists(_nodes(), min_size=1, max_size=6))
     nodes = [
-        node(f"n{number}", **looks[number % len(looks)])
-        for number in range(size)
+        node(f"n{index}", **looks[index % len(looks)]) for index in range(size)
     ]
     objects: list[Json] = [*CLASSES, *nodes]
-    for number in range(min(size, 6)):
+    for node_index in range(min(size, 6)):
         for driver in DRIVERS[: draw(st.integers(0, 2))]:
             objects += draw(
-                pools(driver, f"n{number}", {"nodeName": f"n{number}"})
+                pools(driver, f"n{node_index}", {"nodeName": f"n{node_index}"})
             )
     if draw(st.booleans()):
         objects += draw(pools(DRIVERS[1], "network", {"allNodes": True}))
     kinds = draw(st.lists(_kinds(), min_size=1, max_size=4))
-    for number in range(draw(st.integers(3, 12))):
+    for pod_index in range(draw(st.integers(3, 12))):
         objects += draw(
-            _pods(f"p{number:02}", draw(st.sampled_from(kinds)), size)
+            _pods(f"p{pod_index:02}", draw(st.sampled_from(kinds)), size)
         )
     return CrowdedCluster(
         objects,
@@ -151,10 +150,10 @@ def _kinds(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def _affinities(draw: st.DrawFn) -> Json:
-    found: Json = {}
+    affinity: Json = {}
     for way in ("podAffinity", "podAntiAffinity"):
         if draw(rarely()) or draw(rarely()):
-            found[way] = {
+            affinity[way] = {
                 "requiredDuringSchedulingIgnoredDuringExecution": [
                     draw(_terms())
                 ]
@@ -164,19 +163,19 @@ def _affinities(draw: st.DrawFn) -> Json:
                 "weight": draw(st.sampled_from([1, 50])),
                 "podAffinityTerm": draw(_terms()),
             }
-            found[way] = {
+            affinity[way] = {
                 "preferredDuringSchedulingIgnoredDuringExecution": [preferred]
             }
     if draw(rarely()):
         terms = {
             "nodeSelectorTerms": [{"matchExpressions": [draw(_expressions())]}]
         }
-        found["nodeAffinity"] = {
+        affinity["nodeAffinity"] = {
             "requiredDuringSchedulingIgnoredDuringExecution": terms
         }
     elif draw(rarely()):
-        found["nodeAffinity"] = draw(_preferences())
-    return found
+        affinity["nodeAffinity"] = draw(_preferences())
+    return affinity
 
 
 def _expressions() -> st.SearchStrategy[Json]:
@@ -235,12 +234,12 @@ def _pods(
     """A pod of a kind: without claims, with some of its own, or on a node already."""
     if draw(rarely()):
         return [pod(name, on=f"n{draw(st.integers(0, nodes - 1))}", **kind)]
-    one = pod(name, **kind)
+    pod_object = pod(name, **kind)
     if draw(rarely()):
-        one["metadata"]["namespace"] = SPACES[1]
-        return [one]
+        pod_object["metadata"]["namespace"] = SPACES[1]
+        return [pod_object]
     if draw(rarely()):
-        one["metadata"]["ownerReferences"] = [
+        pod_object["metadata"]["ownerReferences"] = [
             {
                 "kind": "ReplicaSet",
                 "name": "set",
@@ -249,16 +248,16 @@ def _pods(
             }
         ]
     if draw(st.booleans()):
-        return [one]
+        return [pod_object]
     asking, *claims = draw(
         device_pods(name, ["p00-0"] if name != "p00" else [])
     )
-    one["spec"]["resourceClaims"] = asking["spec"]["resourceClaims"]
+    pod_object["spec"]["resourceClaims"] = asking["spec"]["resourceClaims"]
     if "containers" in asking["spec"]:
-        one["spec"]["containers"][0]["resources"] |= asking["spec"][
+        pod_object["spec"]["containers"][0]["resources"] |= asking["spec"][
             "containers"
         ][0]["resources"]
-    return [one, *claims]
+    return [pod_object, *claims]
 
 
 @st.composite

@@ -94,11 +94,11 @@ def attempt(
     )
 
 
-def feasible(found: Attempt) -> list[str]:
+def feasible(outcome: Attempt) -> list[str]:
     """Names of the feasible nodes."""
-    return [one.name for one in found.feasible]
+    return [node_info.name for node_info in outcome.feasible]
 
 
-def scores(found: Attempt, plugin: str) -> dict[str, int]:
+def scores(outcome: Attempt, plugin: str) -> dict[str, int]:
     """Scores of a plugin, with its weight."""
-    return dict(zip(feasible(found), found.scores[plugin], strict=True))
+    return dict(zip(feasible(outcome), outcome.scores[plugin], strict=True))

@@ -21,8 +21,8 @@ __all__ = ["held", "running_clusters"]
 @st.composite
 def running_clusters(draw: st.DrawFn) -> Cluster:
     """A cluster in which first fit has placed some pods, the later ones perhaps first; some of these have ended."""
-    found = cluster(draw(clusters()))
-    names = [pod.key for pod in found.pods]
+    initial = cluster(draw(clusters()))
+    names = [pod.key for pod in initial.pods]
     waiting = (
         draw(st.sets(st.sampled_from(names), max_size=1)) if names else set()
     )
@@ -32,12 +32,12 @@ def running_clusters(draw: st.DrawFn) -> Cluster:
         else set()
     )
     late = replace(
-        found,
+        initial,
         pods=tuple(
-            reversed([pod for pod in found.pods if pod.key not in waiting])
+            reversed([pod for pod in initial.pods if pod.key not in waiting])
         ),
     )
-    return without(started(found, late), gone)
+    return without(started(initial, late), gone)
 
 
 def started(whole: Cluster, part: Cluster) -> Cluster:
@@ -45,8 +45,8 @@ def started(whole: Cluster, part: Cluster) -> Cluster:
     plan = dralloc.allocate(part, "first-fit")
     written = {claim.key: claim for claim in plan.claims}
     nodes = {
-        plan.demands[one.demand].key: plan.node_of(one)
-        for one in plan.solution.placements
+        plan.demands[placement.demand].key: plan.node_of(placement)
+        for placement in plan.solution.placements
     }
     given = {claim.key for claim in whole.claims}
     made = tuple(claim for key, claim in written.items() if key not in given)
@@ -92,13 +92,13 @@ def without(whole: Cluster, pods: Collection[ClaimKey]) -> Cluster:
 def held(name: str, home: str | None, *devices: str) -> Json:
     """A claim that holds devices of the node's pool, or with None of the pool that all nodes reach."""
     pool = home or "network"
-    found = allocated(
+    claim_object = allocated(
         name, *({"device": device, "pool": pool} for device in devices)
     )
-    found["spec"] = claim(name, request(count=len(devices)))["spec"]
+    claim_object["spec"] = claim(name, request(count=len(devices)))["spec"]
     if home:
         field = {"key": "metadata.name", "operator": "In", "values": [home]}
-        found["status"]["allocation"]["nodeSelector"] = {
+        claim_object["status"]["allocation"]["nodeSelector"] = {
             "nodeSelectorTerms": [{"matchFields": [field]}]
         }
-    return found
+    return claim_object

@@ -26,10 +26,10 @@ Place = tuple[str, str, str]
 """Plural, namespace, name."""
 
 
-def sent(one: Json) -> Json:
+def sent(document: Json) -> Json:
     """What comes out at the other end of a wire: the same, shared with nobody."""
-    found: Json = orjson.loads(orjson.dumps(one))
-    return found
+    copy: Json = orjson.loads(orjson.dumps(document))
+    return copy
 
 
 def merged(old: Json, change: Json) -> Json:
@@ -77,14 +77,18 @@ def discovered(path: str, without: frozenset[str]) -> Json:
             ]
         }
     groups = {
-        kind.group: {one.version for one in served if one.group == kind.group}
+        kind.group: {
+            sibling.version for sibling in served if sibling.group == kind.group
+        }
         for kind in served
     }
     return {
         "groups": [
             {
                 "name": name,
-                "versions": [{"version": one} for one in sorted(versions)],
+                "versions": [
+                    {"version": version} for version in sorted(versions)
+                ],
             }
             for name, versions in groups.items()
         ]
@@ -165,9 +169,12 @@ class Simulated:
             now = str(self.revision)
         if not news:
             sleep(_QUIET)
-        for revision, kind, one in news:
-            if revision > start and self._kind_of(one) == request.kind.kind:
-                yield {"type": kind, "object": sent(one)}
+        for revision, kind, document in news:
+            if (
+                revision > start
+                and self._kind_of(document) == request.kind.kind
+            ):
+                yield {"type": kind, "object": sent(document)}
         yield {
             "type": "BOOKMARK",
             "object": {"metadata": {"resourceVersion": now}},
@@ -180,21 +187,21 @@ class Simulated:
 
     def add(self, *objects: Json) -> None:
         """Put objects there as they are, with their status."""
-        for one in objects:
+        for document in objects:
             kind = next(
-                kind for kind in KINDS.values() if kind.kind == one["kind"]
+                kind for kind in KINDS.values() if kind.kind == document["kind"]
             )
             namespace = (
-                one["metadata"].get("namespace", "default")
+                document["metadata"].get("namespace", "default")
                 if kind.namespaced
                 else ""
             )
-            place = kind.plural, namespace, one["metadata"]["name"]
+            object_key = kind.plural, namespace, document["metadata"]["name"]
             self._store(
-                place,
+                object_key,
                 {
-                    **sent(one),
-                    "metadata": self._born(place, one["metadata"]),
+                    **sent(document),
+                    "metadata": self._born(object_key, document["metadata"]),
                 },
                 "ADDED",
             )
@@ -202,9 +209,9 @@ class Simulated:
     def of(self, plural: str) -> list[Json]:
         """The objects of a kind, by name."""
         return [
-            one
-            for place, one in sorted(self.objects.items())
-            if place[0] == plural
+            document
+            for object_key, document in sorted(self.objects.items())
+            if object_key[0] == plural
         ]
 
     def one(self, plural: str, name: str, namespace: str = "default") -> Json:
@@ -274,21 +281,22 @@ class Simulated:
             "="
         )
         items = [
-            one
-            for place, one in sorted(self.objects.items())
-            if place[0] == request.kind.plural
-            and request.namespace in ("", place[1])
+            document
+            for object_key, document in sorted(self.objects.items())
+            if object_key[0] == request.kind.plural
+            and request.namespace in ("", object_key[1])
             and (
-                not label or _is_labelled(one, label, value if equals else None)
+                not label
+                or _is_labelled(document, label, value if equals else None)
             )
         ]
         bare = [
             {
                 key: part
-                for key, part in one.items()
+                for key, part in document.items()
                 if key not in ("kind", "apiVersion")
             }
-            for one in items
+            for document in items
         ]
         limit, start = (
             int(request.query.get("limit", 0)),
@@ -306,20 +314,20 @@ class Simulated:
         metadata = new.setdefault("metadata", {})
         if not metadata.get("name"):
             metadata["name"] = f"{metadata['generateName']}{self.revision}"
-        place = request.kind.plural, request.namespace, metadata["name"]
-        if place in self.objects:
+        object_key = request.kind.plural, request.namespace, metadata["name"]
+        if object_key in self.objects:
             raise Refused(
                 409,
                 f'{request.kind.plural} "{metadata["name"]}" already exists',
             )
-        new = {**new, "metadata": self._born(place, metadata)}
+        new = {**new, "metadata": self._born(object_key, metadata)}
         if request.kind.status:
             new.pop("status", None)
         check_object(new)
         return (
             new
             if request.query.get("dryRun")
-            else self._store(place, new, "ADDED")
+            else self._store(object_key, new, "ADDED")
         )
 
     def _update(self, request: Request, old: Json, new: Json) -> Json:
@@ -371,67 +379,67 @@ class Simulated:
             return new
         return self._store(request.place, new, "MODIFIED")
 
-    def _store(self, place: Place, one: Json, event: str) -> Json:
+    def _store(self, object_key: Place, document: Json, event: str) -> Json:
         self.revision += 1
         stored = {
-            **one,
+            **document,
             "metadata": {
-                **one["metadata"],
+                **document["metadata"],
                 "resourceVersion": str(self.revision),
             },
         }
-        self.objects[place] = stored
+        self.objects[object_key] = stored
         self.events.append((self.revision, event, stored))
         return stored
 
-    def _drop(self, place: Place) -> None:
+    def _drop(self, object_key: Place) -> None:
         self.revision += 1
-        one = self.objects.pop(place)
+        document = self.objects.pop(object_key)
         last = {
-            **one,
+            **document,
             "metadata": {
-                **one["metadata"],
+                **document["metadata"],
                 "resourceVersion": str(self.revision),
             },
         }
         self.events.append((self.revision, "DELETED", last))
-        if place[0] == "pods":
-            self._collect(one["metadata"]["uid"])
+        if object_key[0] == "pods":
+            self._collect(document["metadata"]["uid"])
 
     def _collect(self, owner: str) -> None:
         """What the garbage collector and the controller of claims do once a pod is gone."""
-        for place, one in list(self.objects.items()):
+        for object_key, document in list(self.objects.items()):
             owners = [
                 reference["uid"]
-                for reference in one["metadata"].get("ownerReferences", ())
+                for reference in document["metadata"].get("ownerReferences", ())
             ]
             if owner in owners:
-                self._drop(place)
+                self._drop(object_key)
 
-    def _born(self, place: Place, metadata: Json) -> Json:
-        self.births[place] += 1
-        inside = {"namespace": place[1]} if place[1] else {}
+    def _born(self, object_key: Place, metadata: Json) -> Json:
+        self.births[object_key] += 1
+        inside = {"namespace": object_key[1]} if object_key[1] else {}
         born = {
-            "uid": "-".join(("uid", *place, str(self.births[place]))),
+            "uid": "-".join(("uid", *object_key, str(self.births[object_key]))),
             "creationTimestamp": "2026-01-01T00:00:00Z",
             "generation": 1,
         }
         return {
             **born,
             **{
-                key: one
-                for key, one in metadata.items()
+                key: value
+                for key, value in metadata.items()
                 if key != "resourceVersion"
             },
             **inside,
         }
 
     @staticmethod
-    def _kind_of(one: Json) -> str:
-        return str(one["kind"])
+    def _kind_of(document: Json) -> str:
+        return str(document["kind"])
 
 
-def _is_labelled(one: Json, label: str, value: str | None) -> bool:
+def _is_labelled(document: Json, label: str, value: str | None) -> bool:
     """Whether an object has a label, with a value if one is given."""
-    labels = one["metadata"].get("labels", {})
+    labels = document["metadata"].get("labels", {})
     return label in labels and value in (None, labels[label])

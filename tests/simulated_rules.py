@@ -72,26 +72,27 @@ KINDS = {
 }
 
 
-def invalid(one: Json, why: str) -> Refused:
+def invalid(document: Json, why: str) -> Refused:
     """What an API server answers to an object that breaks a rule."""
     return Refused(
-        422, f'{one["kind"]} "{one["metadata"]["name"]}" is invalid: {why}'
+        422,
+        f'{document["kind"]} "{document["metadata"]["name"]}" is invalid: {why}',
     )
 
 
-def check_object(one: Json) -> None:
+def check_object(document: Json) -> None:
     """Refuse what breaks a rule by itself."""
-    if one.get("apiVersion", "").startswith(_RESOURCE):
+    if document.get("apiVersion", "").startswith(_RESOURCE):
         named = {
-            key: one["metadata"][key]
+            key: document["metadata"][key]
             for key in ("name", "namespace")
-            if key in one["metadata"]
+            if key in document["metadata"]
         }
         errors = _errors(
-            _TIME.sub(_SOME_TIME, json.dumps({**one, "metadata": named}))
+            _TIME.sub(_SOME_TIME, json.dumps({**document, "metadata": named}))
         )
         if errors:
-            raise invalid(one, errors)
+            raise invalid(document, errors)
 
 
 _SOME_TIME = '"2026-01-01T00:00:00Z"'
@@ -102,20 +103,21 @@ _TIME = re.compile(r'"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"')
 @cache
 def _errors(text: str) -> str:
     try:
-        found = validate(load_text(text))
+        validation = validate(load_text(text))
     except InputError as error:
         return str(error)
     return "; ".join(
-        f"{one.path}: {one.message}"
-        for one in found.violations
-        if one.level is Level.ERROR
+        f"{violation.path}: {violation.message}"
+        for violation in validation.violations
+        if violation.level is Level.ERROR
     )
 
 
 def check_change(old: Json, new: Json) -> None:
     """Refuse a change that breaks a rule."""
     before, after = (
-        set(one["metadata"].get("finalizers", ())) for one in (old, new)
+        set(document["metadata"].get("finalizers", ()))
+        for document in (old, new)
     )
     if old["metadata"].get("deletionTimestamp") and after - before:
         raise invalid(
@@ -148,7 +150,9 @@ def _claim(old: Json, new: Json) -> None:
             new, f"status.reservedFor: must have at most {MAX_CONSUMERS} items"
         )
     added = [
-        one for one in reserved if one not in before.get("reservedFor", ())
+        consumer
+        for consumer in reserved
+        if consumer not in before.get("reservedFor", ())
     ]
     if added and old["metadata"].get("deletionTimestamp"):
         raise invalid(
@@ -160,23 +164,23 @@ def _claim(old: Json, new: Json) -> None:
 
 
 def _pod(old: Json, new: Json) -> None:
-    gates = [one["name"] for one in old["spec"].get("schedulingGates", ())]
+    gates = [gate["name"] for gate in old["spec"].get("schedulingGates", ())]
     if any(
-        one["name"] not in gates
-        for one in new["spec"].get("schedulingGates", ())
+        gate["name"] not in gates
+        for gate in new["spec"].get("schedulingGates", ())
     ):
         raise invalid(new, "spec.schedulingGates: only deletion is allowed")
     free = {"schedulingGates", "tolerations", *(["affinity"] if gates else [])}
     fixed = [
-        {key: part for key, part in one["spec"].items() if key not in free}
-        for one in (old, new)
+        {key: part for key, part in pod["spec"].items() if key not in free}
+        for pod in (old, new)
     ]
     if fixed[0] != fixed[1]:
         raise invalid(
             new, "spec: pod updates may not change fields other than those"
         )
-    before, after = (one["spec"].get("tolerations") or [] for one in (old, new))
-    if any(one not in after for one in before):
+    before, after = (pod["spec"].get("tolerations") or [] for pod in (old, new))
+    if any(toleration not in after for toleration in before):
         raise invalid(
             new,
             "spec.tolerations: existing toleration can not be modified except its tolerationSeconds",

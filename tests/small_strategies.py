@@ -58,7 +58,7 @@ def _slice(name: str, devices: Sequence[Json]) -> Json:
 def _nodes(draw: st.DrawFn, most: int = 3) -> list[Json]:
     """Nodes with racks in blocks, some of them without one of the labels, and a few devices each."""
     objects: list[Json] = [*CLASSES]
-    for number in range(draw(st.integers(1, most))):
+    for node_index in range(draw(st.integers(1, most))):
         labels = {
             "rack": draw(st.sampled_from("ab")),
             "block": draw(st.sampled_from("xy")),
@@ -67,12 +67,12 @@ def _nodes(draw: st.DrawFn, most: int = 3) -> list[Json]:
             key: value for key, value in labels.items() if not draw(rarely())
         }
         devices = [
-            device(f"d{place}", {"kind": kind})
-            for place, kind in enumerate(draw(_kinds_of_devices()))
+            device(f"d{index}", {"kind": kind})
+            for index, kind in enumerate(draw(_kinds_of_devices()))
         ]
-        objects.append(node(f"n{number}", **kept))
+        objects.append(node(f"n{node_index}", **kept))
         if devices:
-            objects.append(_slice(f"n{number}", devices))
+            objects.append(_slice(f"n{node_index}", devices))
     return objects
 
 
@@ -80,8 +80,8 @@ def _pod(
     name: str, *claims: str, annotations: Json | None = None, **spec: Any
 ) -> Json:
     entries = [
-        {"name": f"c{number}", "resourceClaimName": name}
-        for number, name in enumerate(claims)
+        {"name": f"c{index}", "resourceClaimName": name}
+        for index, name in enumerate(claims)
     ]
     metadata = {
         "name": name,
@@ -134,20 +134,20 @@ def grouped_pods(draw: st.DrawFn, *, most_pods: int = 5) -> list[Json]:
             )
         )
     objects += composites
-    for number in range(
+    for pod_index in range(
         draw(st.sampled_from((1, 2, 3, *[most_pods - 1, most_pods] * 2)))
     ):
-        objects += draw(_members(number, groups, names))
+        objects += draw(_members(pod_index, groups, names))
     return objects
 
 
 @st.composite
 def _composites(draw: st.DrawFn) -> list[Json]:
     """No groups of groups, one, or two of which one may be above the other; seldom in a circle, or below nothing."""
-    number = draw(st.sampled_from((0, 0, 1, 2)))
+    count = draw(st.sampled_from((0, 0, 1, 2)))
     composites = []
-    for place in range(number):
-        parents = ("", "", "t0") if place else ("",)
+    for composite_index in range(count):
+        parents = ("", "", "t0") if composite_index else ("",)
         parent = (
             draw(st.sampled_from(("t1", "missing")))
             if draw(rarely())
@@ -156,7 +156,10 @@ def _composites(draw: st.DrawFn) -> list[Json]:
         composites.append(
             draw(
                 _groups(
-                    "CompositePodGroup", f"t{place}", parent, "minGroupCount"
+                    "CompositePodGroup",
+                    f"t{composite_index}",
+                    parent,
+                    "minGroupCount",
                 )
             )
         )
@@ -189,10 +192,10 @@ def _groups(
 
 @st.composite
 def _members(
-    draw: st.DrawFn, number: int, groups: Sequence[str], nodes: Sequence[str]
+    draw: st.DrawFn, pod_index: int, groups: Sequence[str], nodes: Sequence[str]
 ) -> list[Json]:
     """A pod, most often of a group, most often with a claim."""
-    name, spec = f"p{number}", dict[str, Any]()
+    name, spec = f"p{pod_index}", dict[str, Any]()
     group = "" if draw(rarely()) else draw(st.sampled_from(groups))
     if group:
         spec["schedulingGroup"] = {"podGroupName": group}
@@ -221,8 +224,8 @@ def _members(
     if how == "idle":
         return [_pod(name, **spec)]
     return [
-        _claim(f"c{number}", draw(st.sampled_from(CHOICES))),
-        _pod(name, f"c{number}", **spec),
+        _claim(f"c{pod_index}", draw(st.sampled_from(CHOICES))),
+        _pod(name, f"c{pod_index}", **spec),
     ]
 
 
@@ -230,7 +233,7 @@ def _members(
 def limited_pods(draw: st.DrawFn) -> list[Json]:
     """Draw devices that take CPU of their nodes, on nodes that say what they have or not, and pods with requests."""
     objects: list[Json] = [*CLASSES]
-    names = [f"n{number}" for number in range(draw(st.integers(1, 2)))]
+    names = [f"n{index}" for index in range(draw(st.integers(1, 2)))]
     for name in names:
         listed = {
             "cpu": draw(st.sampled_from(("1", "2", "4"))),
@@ -245,17 +248,17 @@ def limited_pods(draw: st.DrawFn) -> list[Json]:
             }
         )
         devices = [
-            draw(_taking_devices(place))
-            for place in range(draw(st.integers(1, 3)))
+            draw(_taking_devices(index))
+            for index in range(draw(st.integers(1, 3)))
         ]
         objects.append(_slice(name, devices))
-    for number in range(draw(st.integers(1, 4))):
-        objects += draw(_limited(number, names))
+    for pod_index in range(draw(st.integers(1, 4))):
+        objects += draw(_limited(pod_index, names))
     return objects
 
 
 @st.composite
-def _taking_devices(draw: st.DrawFn, place: int) -> Json:
+def _taking_devices(draw: st.DrawFn, device_index: int) -> Json:
     """A device that stands for CPU, costs some for each pod and container, or takes none."""
     amounts = st.sampled_from(("500m", "1", "2"))
     takes: Json = {}
@@ -266,25 +269,29 @@ def _taking_devices(draw: st.DrawFn, place: int) -> Json:
     elif draw(rarely()):
         takes["overhead"] = {"perContainer": draw(amounts)}
     more = {"nodeAllocatableResources": {"cpu": takes}} if takes else {}
-    return device(f"d{place}", {"kind": draw(st.sampled_from(KINDS))}, **more)
+    return device(
+        f"d{device_index}", {"kind": draw(st.sampled_from(KINDS))}, **more
+    )
 
 
 @st.composite
-def _limited(draw: st.DrawFn, number: int, nodes: Sequence[str]) -> list[Json]:
+def _limited(
+    draw: st.DrawFn, pod_index: int, nodes: Sequence[str]
+) -> list[Json]:
     """A pod with containers that ask for CPU, refer to its claim, or both, and with requests as a whole or without."""
     amounts = st.sampled_from(("500m", "1", "2"))
 
-    def container(place: str) -> Json:
+    def container(container_name: str) -> Json:
         asks = (
             {"requests": {"cpu": draw(amounts)}} if draw(st.booleans()) else {}
         )
         refers = {"claims": [{"name": "c0"}]} if draw(st.booleans()) else {}
-        return {"name": place, "resources": {**asks, **refers}}
+        return {"name": container_name, "resources": {**asks, **refers}}
 
-    name, spec = f"p{number}", dict[str, Any]()
+    name, spec = f"p{pod_index}", dict[str, Any]()
     runs = draw(rarely())
     containers = [
-        container(f"m{place}") for place in range(draw(st.integers(1, 2)))
+        container(f"m{index}") for index in range(draw(st.integers(1, 2)))
     ]
     if draw(rarely()):
         spec["initContainers"] = [container("init")]
@@ -316,8 +323,8 @@ def _limited(draw: st.DrawFn, number: int, nodes: Sequence[str]) -> list[Json]:
     if whole:
         spec["resources"] = {"requests": {"cpu": whole}}
     return [
-        _claim(f"c{number}", draw(st.sampled_from(CHOICES))),
-        _pod(name, f"c{number}", **spec),
+        _claim(f"c{pod_index}", draw(st.sampled_from(CHOICES))),
+        _pod(name, f"c{pod_index}", **spec),
     ]
 
 
@@ -325,19 +332,19 @@ def _limited(draw: st.DrawFn, number: int, nodes: Sequence[str]) -> list[Json]:
 def across_claims(draw: st.DrawFn) -> list[Json]:
     """Draw pods that share admin claims and others beside their own, some under constraints over all their claims."""
     objects: list[Json] = [*CLASSES, _privileged()]
-    for number in range(draw(st.integers(1, 2))):
-        name = f"n{number}"
+    for node_index in range(draw(st.integers(1, 2))):
+        name = f"n{node_index}"
         objects += [
             node(name),
             _slice(
                 name,
                 [
-                    draw(_railed(place))
-                    for place in range(draw(st.integers(1, 3)))
+                    draw(_railed(index))
+                    for index in range(draw(st.integers(1, 3)))
                 ],
             ),
         ]
-    shared = [f"s{number}" for number in range(draw(st.integers(1, 2)))]
+    shared = [f"s{index}" for index in range(draw(st.integers(1, 2)))]
     group = draw(_groups("PodGroup", "g0", "", "minCount"))
     group["metadata"]["annotations"] = draw(_constraints()) or {}
     objects.append(group)
@@ -345,17 +352,17 @@ def across_claims(draw: st.DrawFn) -> list[Json]:
         objects += draw(_holder(objects))
         shared.append("held")
     used: set[str] = set()
-    for number in range(draw(st.integers(1, 4))):
+    for pod_index in range(draw(st.integers(1, 4))):
         claims = draw(
             st.lists(st.sampled_from(shared), unique=True, max_size=2)
         )
         used.update(claims)
         if not claims or draw(st.booleans()):
-            claims.append(f"c{number}")
+            claims.append(f"c{pod_index}")
             admin = {"adminAccess": True} if draw(rarely()) else {}
             objects.append(
                 _claim(
-                    f"c{number}",
+                    f"c{pod_index}",
                     draw(st.sampled_from(CHOICES[:4] if admin else CHOICES)),
                     **admin,
                 )
@@ -365,7 +372,10 @@ def across_claims(draw: st.DrawFn) -> list[Json]:
             spec["schedulingGroup"] = {"podGroupName": "g0"}
         objects.append(
             _pod(
-                f"p{number}", *claims, annotations=draw(_constraints()), **spec
+                f"p{pod_index}",
+                *claims,
+                annotations=draw(_constraints()),
+                **spec,
             )
         )
     for name in sorted(used - {"held"}):
@@ -424,10 +434,12 @@ def _constraints() -> st.SearchStrategy[Json | None]:
 
 
 @st.composite
-def _railed(draw: st.DrawFn, place: int) -> Json:
+def _railed(draw: st.DrawFn, device_index: int) -> Json:
     """A device on one of two rails, seldom on none."""
     rail = {} if draw(rarely()) else {"rail": draw(st.sampled_from("ab"))}
-    return device(f"d{place}", {"kind": draw(st.sampled_from(KINDS)), **rail})
+    return device(
+        f"d{device_index}", {"kind": draw(st.sampled_from(KINDS)), **rail}
+    )
 
 
 def _privileged() -> Json:
@@ -457,9 +469,9 @@ def gangs_over_others(draw: st.DrawFn) -> list[Json]:
         for part in slices
         for held in part["devices"]
     ]
-    for number, (home, name) in enumerate(devices):
+    for device_index, (home, name) in enumerate(devices):
         if draw(st.booleans()):
-            old = f"old-{number}"
+            old = f"old-{device_index}"
             objects.append(_held(old, old, home, name))
             objects.append(
                 _pod(

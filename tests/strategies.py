@@ -106,7 +106,7 @@ class TableEligibility:
 
 @st.composite
 def _requests(
-    draw: st.DrawFn, name: str, numbers: Iterator[AlternativeIndex]
+    draw: st.DrawFn, name: str, alternatives: Iterator[AlternativeIndex]
 ) -> Request:
     """``exactly``, or ``firstAvailable`` with up to three entries."""
     entries = draw(st.sampled_from([1, 1, 2, 3]))
@@ -118,7 +118,7 @@ def _requests(
         name,
         tuple(
             Alternative(
-                index=next(numbers),
+                index=next(alternatives),
                 name=RequestName(name, "abc"[rank] if entries > 1 else ""),
                 rank=rank,
                 count=counts[rank],
@@ -134,20 +134,20 @@ def _derived(
     names: Sequence[RequestName], attribute: st.SearchStrategy[str]
 ) -> st.SearchStrategy[tuple[tuple[RequestName, str], ...]]:
     """Mostly nothing: what a constraint compares for some requests in place of its attribute."""
-    found = st.lists(
+    pairs = st.lists(
         st.tuples(st.sampled_from(names), attribute),
         max_size=2,
-        unique_by=lambda each: each[0],
+        unique_by=lambda pair: pair[0],
     )
-    return st.just(()) | found.map(tuple)
+    return st.just(()) | pairs.map(tuple)
 
 
 @st.composite
 def _claims(
-    draw: st.DrawFn, name: str, numbers: Iterator[AlternativeIndex]
+    draw: st.DrawFn, name: str, alternatives: Iterator[AlternativeIndex]
 ) -> Claim:
     requests = tuple(
-        draw(_requests(f"r{index}", numbers))
+        draw(_requests(f"r{index}", alternatives))
         for index in range(draw(st.integers(1, 2)))
     )
     names = [
@@ -178,11 +178,11 @@ def _claims(
 
 @st.composite
 def _modest_claims(
-    draw: st.DrawFn, name: str, numbers: Iterator[AlternativeIndex]
+    draw: st.DrawFn, name: str, alternatives: Iterator[AlternativeIndex]
 ) -> Claim:
     """A claim that is easily served."""
     only = Alternative(
-        next(numbers),
+        next(alternatives),
         RequestName("r0"),
         0,
         draw(st.sampled_from([1, 1, 1, 2, None])),
@@ -198,18 +198,18 @@ def demand_lists(
     draw: st.DrawFn, nodes: int, max_demands: int = 4
 ) -> tuple[Demand, ...]:
     """Draw pods with one claim or two, some of them bound to certain nodes, to each other, or to a claim they share."""
-    numbers = map(AlternativeIndex, count())
+    alternatives = map(AlternativeIndex, count())
     common = draw(
-        _claims("common", numbers)
+        _claims("common", alternatives)
         if draw(rarely())
-        else _modest_claims("common", numbers)
+        else _modest_claims("common", alternatives)
     )
     demands: list[Demand] = []
     quorum = draw(st.sampled_from([None, None, 1, 2]))
     for index in range(draw(st.sampled_from(range(1, max_demands + 1)))):
         own = [
-            draw(_claims(f"claim-{index}-{number}", numbers))
-            for number in range(draw(st.sampled_from([1, 1, 1, 2])))
+            draw(_claims(f"claim-{index}-{claim_index}", alternatives))
+            for claim_index in range(draw(st.sampled_from([1, 1, 1, 2])))
         ]
         claims = draw(
             _with_shared(
@@ -241,17 +241,17 @@ def _with_shared(
     draw: st.DrawFn, own: list[Claim], others: Sequence[Claim]
 ) -> tuple[Claim, ...]:
     """The pod's own claims; now and then with another pod's claim before them, behind them, or in their place."""
-    place = draw(
+    position = draw(
         st.sampled_from(
             ["no", "no", "no", "before", "behind", "alone", "alone"]
         )
     )
-    if place == "no":
+    if position == "no":
         return tuple(own)
     shared = draw(st.sampled_from(others))
-    if place == "alone":
+    if position == "alone":
         return (shared,)
-    return (shared, *own) if place == "before" else (*own, shared)
+    return (shared, *own) if position == "before" else (*own, shared)
 
 
 def _some_nodes(nodes: int) -> st.SearchStrategy[tuple[NodeIndex, ...]]:
@@ -259,7 +259,7 @@ def _some_nodes(nodes: int) -> st.SearchStrategy[tuple[NodeIndex, ...]]:
     indices = [NodeIndex(index) for index in range(nodes)]
     return st.permutations(indices).flatmap(
         lambda order: st.integers(1, nodes).map(
-            lambda number: tuple(order[:number])
+            lambda size: tuple(order[:size])
         )
     )
 
@@ -365,21 +365,19 @@ def problems(
 @st.composite
 def repeated(draw: st.DrawFn, problem: Problem) -> Problem:
     """The problem with its demands in any order, and more that equal them but for the names."""
-    numbers = range(3 * len(problem.demands))
+    indices = range(3 * len(problem.demands))
     order = draw(
-        st.lists(st.sampled_from(numbers), min_size=1, max_size=12, unique=True)
+        st.lists(st.sampled_from(indices), min_size=1, max_size=12, unique=True)
     )
     return replace(
         problem,
-        demands=tuple(
-            _again(tuple(problem.demands), number) for number in order
-        ),
+        demands=tuple(_again(tuple(problem.demands), index) for index in order),
     )
 
 
-def _again(demands: Sequence[Demand], number: int) -> Demand:
-    """A demand with that number, where the numbers go round several times; claims are shared within a round."""
-    demand, turn = demands[number % len(demands)], number // len(demands)
+def _again(demands: Sequence[Demand], index: int) -> Demand:
+    """A demand with that index, where the indices go round several times; claims are shared within a round."""
+    demand, turn = demands[index % len(demands)], index // len(demands)
     if not turn:
         return demand
     return replace(

@@ -21,8 +21,8 @@ __all__ = ["gpu_cluster", "random_cluster"]
 def gpu_cluster(sizes: tuple[int, ...] = (1, 2, 1, 2)) -> Cluster:
     """Four GPUs on one node, and claims for so many each."""
     claims = [
-        claim(f"c{number}", request(count=size))
-        for number, size in enumerate(sizes)
+        claim(f"c{index}", request(count=size))
+        for index, size in enumerate(sizes)
     ]
     return cluster(device_class(), node(), resource_slice(gpus(4)), claims)
 

@@ -51,11 +51,11 @@ def memory(nanos: int, alternative: int) -> dict[tuple[int, int], Charge]:
 
 
 def gpus(
-    number: int, *, shareable: bool = False, slices: int = 0
+    count: int, *, shareable: bool = False, slices: int = 0
 ) -> tuple[Device, ...]:
     capacity = {"memory": Capacity("memory", 4)} if shareable else {}
     consumes = ((CounterIndex(0), slices),) if slices else ()
-    names = (DeviceID(*POOL, f"gpu-{index}") for index in range(number))
+    names = (DeviceID(*POOL, f"gpu-{index}") for index in range(count))
     return tuple(
         Device(
             name, SlotIndex(slot), 0, shareable, capacity, consumes, {}, None
@@ -182,10 +182,10 @@ def test_all_leaves_out_only_what_is_full_in_the_end() -> None:
     only_0 = TableEligibility(
         {(10, 1): False}, charges=memory(2, 0) | memory(3, 10)
     )
-    found = best_solution(
+    solution = best_solution(
         problem(both, pod(0, None), pod(1, 1), eligibility=only_0)
     )
-    assert found.placements == (
+    assert solution.placements == (
         Placement(
             DemandIndex(0), NodeIndex(0), ((Grant(0, 0, DeviceIndex(1)),),)
         ),
@@ -194,10 +194,10 @@ def test_all_leaves_out_only_what_is_full_in_the_end() -> None:
         ),
     )
     room = replace(only_0, charges=memory(2, 0) | memory(2, 10))
-    found = best_solution(
+    solution = best_solution(
         problem(both, pod(0, None), pod(1, 1), eligibility=room)
     )
-    assert [len(placement.grants[0]) for placement in found.placements] == [
+    assert [len(placement.grants[0]) for placement in solution.placements] == [
         2,
         1,
     ]
@@ -222,11 +222,11 @@ def test_all_leaves_out_only_what_is_full_in_the_end() -> None:
 def test_admin_access_takes_capacity_from_its_own_demand_only() -> None:
     table = TableEligibility(charges=memory(3, 0) | memory(2, 10))
     admin, plain = pod(0, 1, admin=True), pod(1, 1)
-    one = gpus(1, shareable=True)
-    assert best(problem(one, admin, plain, eligibility=table)) == (2, 0)
+    devices = gpus(1, shareable=True)
+    assert best(problem(devices, admin, plain, eligibility=table)) == (2, 0)
     assert best(
         problem(
-            one,
+            devices,
             replace(admin, claims=admin.claims + plain.claims),
             eligibility=table,
         )
@@ -306,10 +306,10 @@ def test_a_shared_claim_can_be_granted_with_the_later_demand() -> None:
         drawn.nodes[NodeIndex(0)],
         pools=(*drawn.nodes[NodeIndex(0)].pools, broken),
     )
-    found = best_solution(
+    solution = best_solution(
         replace(drawn, nodes=(partial, drawn.nodes[NodeIndex(1)]))
     )
-    assert found.placements == (
+    assert solution.placements == (
         Placement(DemandIndex(0), NodeIndex(0), ((),)),
         Placement(
             DemandIndex(1), NodeIndex(1), ((Grant(0, 0, DeviceIndex(0)),),)
@@ -328,12 +328,12 @@ def test_every_solution_passes_the_checker(drawn: Problem) -> None:
 @quickly
 @given(problems())
 def test_the_best_is_the_best_of_all(drawn: Problem) -> None:
-    found = [
+    worths = [
         worth(drawn, solution) for solution in islice(solutions(drawn), 3000)
     ]
-    assume(len(found) < 3000)
+    assume(len(worths) < 3000)
     weight, rank = best(drawn)
-    assert (weight, -rank) == max(found) == worth(drawn, best_solution(drawn))
+    assert (weight, -rank) == max(worths) == worth(drawn, best_solution(drawn))
 
 
 @quickly
@@ -415,7 +415,9 @@ def handed_out(
     for claim in demand.claims:
         served = [
             [
-                tuple(Grant(number, position, device) for device in chosen)
+                tuple(
+                    Grant(request_index, position, device) for device in chosen
+                )
                 for position, alternative in enumerate(request.alternatives)
                 for number_of in (
                     [alternative.count]
@@ -424,7 +426,7 @@ def handed_out(
                 )
                 for chosen in combinations(devices, number_of)
             ]
-            for number, request in enumerate(claim.requests)
+            for request_index, request in enumerate(claim.requests)
         ]
         shared = [()] if is_shared(drawn, claim) else []
         claims.append(
@@ -471,8 +473,8 @@ def changed(
             placement, node=data.draw(st.sampled_from(drawn.all_nodes))
         )
         return Solution(tuple(placements))
-    number = data.draw(st.integers(0, len(placement.grants) - 1))
-    claim = drawn.demands[placement.demand].claims[number]
+    claim_index = data.draw(st.integers(0, len(placement.grants) - 1))
+    claim = drawn.demands[placement.demand].claims[claim_index]
     if kind == "home":
         listing = [
             index
@@ -482,11 +484,13 @@ def changed(
         return moved(
             drawn, solution, claim, data.draw(st.sampled_from(listing))
         )
-    grants = changed_grants(drawn, claim, placement.grants[number], kind, data)
+    grants = changed_grants(
+        drawn, claim, placement.grants[claim_index], kind, data
+    )
     claims = (
-        *placement.grants[:number],
+        *placement.grants[:claim_index],
         grants,
-        *placement.grants[number + 1 :],
+        *placement.grants[claim_index + 1 :],
     )
     placements[position] = replace(placement, grants=claims)
     return Solution(tuple(placements))

@@ -47,11 +47,11 @@ def model() -> dralloc.Cluster:
 
 
 def test_fair_shares(model: dralloc.Cluster) -> None:
-    found = dralloc.compare(model, fair="memory")
-    assert uses(found.first_fit) == {"blue": "160Gi", "green": "0Gi"}
-    assert uses(found.optimal) == {"blue": "80Gi", "green": "80Gi"}
-    assert found.optimal.status == "OPTIMAL"
-    assert [tier.name for tier in found.optimal.tiers] == [
+    comparison = dralloc.compare(model, fair="memory")
+    assert uses(comparison.first_fit) == {"blue": "160Gi", "green": "0Gi"}
+    assert uses(comparison.optimal) == {"blue": "80Gi", "green": "80Gi"}
+    assert comparison.optimal.status == "OPTIMAL"
+    assert [tier.name for tier in comparison.optimal.tiers] == [
         "weight",
         "fairness-1",
         "fairness-2",
@@ -62,20 +62,20 @@ def test_fair_shares(model: dralloc.Cluster) -> None:
 def test_an_alternative_is_charged_at_what_it_uses(
     model: dralloc.Cluster,
 ) -> None:
-    found = dralloc.compare(
+    comparison = dralloc.compare(
         model, caps=["blue=memory:40Gi", "green=memory:80Gi"]
     )
-    assert uses(found.first_fit) == {"blue": "160Gi", "green": "0Gi"}
-    assert uses(found.optimal) == {"blue": "40Gi", "green": "80Gi"}
-    assert found.optimal.metrics.placed == 3
+    assert uses(comparison.first_fit) == {"blue": "160Gi", "green": "0Gi"}
+    assert uses(comparison.optimal) == {"blue": "40Gi", "green": "80Gi"}
+    assert comparison.optimal.metrics.placed == 3
     assert (
         "first fit exceeds a cap: blue uses 160Gi of memory, allowed are 40Gi"
-        in str(found)
+        in str(comparison)
     )
     assert "cap blue=memory:40Gi is exceeded: 160Gi in use" in str(
-        found.first_fit
+        comparison.first_fit
     )
-    assert "is exceeded" not in str(found.optimal)
+    assert "is exceeded" not in str(comparison.optimal)
 
 
 def test_the_checker_minds_caps(model: dralloc.Cluster) -> None:
@@ -89,8 +89,8 @@ def test_the_checker_minds_caps(model: dralloc.Cluster) -> None:
 
 def two_cards(*objects: Json, **amounts: str) -> dralloc.Cluster:
     cards = [
-        device(f"card-{number}", consumesCounters=consumes("set", **amounts))
-        for number in range(2)
+        device(f"card-{index}", consumesCounters=consumes("set", **amounts))
+        for index in range(2)
     ]
     sets = resource_slice(
         name="sets", count=2, sharedCounters=[counters("set", memory="2Gi")]
@@ -105,7 +105,7 @@ def test_what_is_capped_may_have_run_out() -> None:
         name="sets", count=2, sharedCounters=[counters("set", memory="0")]
     )
     card = device("card", consumesCounters=consumes("set", memory="1Gi"))
-    found = cluster(
+    scenario = cluster(
         node(),
         device_class(),
         sets,
@@ -113,7 +113,7 @@ def test_what_is_capped_may_have_run_out() -> None:
         claim("a", request()),
     )
     (row,) = dralloc.allocate(
-        found, caps=["default=memory:1Gi"], fair="memory"
+        scenario, caps=["default=memory:1Gi"], fair="memory"
     ).metrics.spending
     assert (row.total, row.used) == (0, 0)
 
@@ -123,7 +123,7 @@ def test_what_is_allocated_counts() -> None:
         claim("a", request()), claim("b", request()), memory="1Gi"
     )
     plan = dralloc.allocate(whole)
-    held = next(one for one in plan.claims if one.name == "a")
+    held = next(candidate for candidate in plan.claims if candidate.name == "a")
     later = two_cards(
         json.loads(json.dumps(dralloc_wire(held))),
         claim("b", request()),
@@ -141,11 +141,11 @@ def test_what_is_allocated_counts() -> None:
     )
 
 
-def dralloc_wire(one: object) -> Json:
+def dralloc_wire(api_object: object) -> Json:
     from dralloc.objects.api import ApiObject, to_wire
 
-    assert isinstance(one, ApiObject)
-    wire: Json = to_wire(one)
+    assert isinstance(api_object, ApiObject)
+    wire: Json = to_wire(api_object)
     return wire
 
 
@@ -191,18 +191,18 @@ def test_what_is_used_on_other_nodes_counts(drawing: bool) -> None:
 def test_a_cap_on_a_namespace_without_anything_is_a_remark(
     model: dralloc.Cluster,
 ) -> None:
-    found = dralloc.allocate(
+    findings = dralloc.allocate(
         model, caps=["blu=memory:40Gi", "green=memory:1Gi"]
     ).compiled.findings
-    assert [str(one) for one in found] == [
+    assert [str(finding) for finding in findings] == [
         '--cap blu=memory:40Gi: there is no claim and no pod in namespace "blu"'
     ]
 
 
 def test_a_device_without_counters_uses_its_capacity() -> None:
     cards = [
-        device(f"card-{number}", capacity={"memory": {"value": "4Gi"}})
-        for number in range(2)
+        device(f"card-{index}", capacity={"memory": {"value": "4Gi"}})
+        for index in range(2)
     ]
     whole = cluster(
         node(),
@@ -254,12 +254,12 @@ def test_on_the_command_line(tmp_path: Path) -> None:
         ],
     )
     assert shown.exit_code == 0, shown.output
-    found = json.loads(
+    report = json.loads(
         run.invoke(
             app, ["allocate", str(MODEL), "--fair", "memory", "-o", "json"]
         ).stdout
     )
-    used = [row["used"] for row in found["metrics"]["namespaces"]]
+    used = [row["used"] for row in report["metrics"]["namespaces"]]
     assert used == [80 * 2**30] * 2
     assert (
         run.invoke(app, ["allocate", str(tmp_path), "--cap", "x"]).exit_code
@@ -295,9 +295,9 @@ def test_what_is_preferred_costs_no_fairness(
     ]
     if not others:
         claims.append(claim("b", request("gpu", of_size("3Gi"))))
-    found = dralloc.allocate(
+    plan = dralloc.allocate(
         cluster(node(), device_class(), resource_slice(cards), *claims),
         fair="memory",
     )
-    assert found.status == "OPTIMAL"
-    assert uses(found) == {"default": used}
+    assert plan.status == "OPTIMAL"
+    assert uses(plan) == {"default": used}

@@ -9,14 +9,14 @@ from wire import allocated, claim
 
 
 def test_objects_are_kept_with_their_status_and_deleted(tmp_path: Path) -> None:
-    one = allocated("c", {"device": "gpu-0"})
+    claim_object = allocated("c", {"device": "gpu-0"})
     with running(tmp_path) as server:
-        assert server.create(one).accepted
-        kept = server.request("GET", path_of(one)).body
+        assert server.create(claim_object).accepted
+        kept = server.request("GET", path_of(claim_object)).body
         assert (
             kept["status"]["allocation"]["devices"]["results"][0]["device"]
             == "gpu-0"
         )
         assert server.create(claim("not a name")).status == 422
-        server.delete(one)
-        assert server.request("GET", path_of(one)).status == 404
+        server.delete(claim_object)
+        assert server.request("GET", path_of(claim_object)).status == 404

@@ -48,11 +48,13 @@ def claim_key(cluster: Cluster, name: str) -> ClaimKey:
     pod, _, entry = rest.partition(":")
     if not entry:
         return ClaimKey(namespace, rest)
-    found = next(
-        one for one in cluster.pods if one.key == ClaimKey(namespace, pod)
+    owner = next(
+        candidate
+        for candidate in cluster.pods
+        if candidate.key == ClaimKey(namespace, pod)
     )
-    entries = [one.name for one in found.spec.resource_claims]
-    return cluster.pod_claims(found)[entries.index(entry)]
+    entries = [reference.name for reference in owner.spec.resource_claims]
+    return cluster.pod_claims(owner)[entries.index(entry)]
 
 
 def outcome(plan: dralloc.Plan, key: ClaimKey) -> Json:
@@ -125,18 +127,18 @@ def test_optimum(model: Path) -> None:
 
 @pytest.mark.parametrize(
     "model",
-    [one for one in MODELS if expected(one).get("remaining")],
+    [model for model in MODELS if expected(model).get("remaining")],
     ids=name_of,
 )
 def test_what_remains(model: Path) -> None:
     """Counters and capacities after the answer, read back from the written claims."""
     for plan in (compared(model).first_fit, compared(model).optimal):
-        left = dict(remaining(plan))
+        free_amounts = dict(remaining(plan))
         for kind in ("capacity", "counters"):
             for owner, amounts in (
                 expected(model)["remaining"].get(kind) or {}
             ).items():
-                got = {name: left[owner, name] for name in amounts}
+                got = {name: free_amounts[owner, name] for name in amounts}
                 assert got == {
                     name: parse_quantity(amount).nanos
                     for name, amount in amounts.items()

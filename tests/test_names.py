@@ -130,7 +130,7 @@ def clashes() -> Iterator[str]:
         if name.sort == "class" and not name.is_in("objects/api"):
             files[name.text].append(name.file)
     yield from (
-        f"class:{text}" for text, places in files.items() if len(places) > 1
+        f"class:{text}" for text, paths in files.items() if len(paths) > 1
     )
 
 

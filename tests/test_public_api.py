@@ -42,9 +42,9 @@ def imported(name: str) -> Iterator[tuple[str, str]]:
     for node in ast.walk(ast.parse(Path(file).read_bytes())):
         if isinstance(node, ast.ImportFrom) and node.module in MODULES:
             yield from (
-                (node.module, one.name)
-                for one in node.names
-                if f"{node.module}.{one.name}" not in MODULES
+                (node.module, alias.name)
+                for alias in node.names
+                if f"{node.module}.{alias.name}" not in MODULES
             )
 
 
@@ -67,17 +67,21 @@ def words(text: str) -> set[str]:
 def test_a_module_offers_what_it_says(name: str) -> None:
     module = importlib.import_module(name)
     assert len(set(module.__all__)) == len(module.__all__)
-    assert [one for one in module.__all__ if not hasattr(module, one)] == []
+    assert [
+        export for export in module.__all__ if not hasattr(module, export)
+    ] == []
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_nothing_is_taken_that_is_not_offered(name: str) -> None:
     # A star takes what is offered, and nothing else.
-    found = [(module, one) for module, one in imported(name) if one != "*"]
+    imports = [
+        (module, symbol) for module, symbol in imported(name) if symbol != "*"
+    ]
     taken = [
-        (module, one)
-        for module, one in found
-        if one not in importlib.import_module(module).__all__
+        (module, symbol)
+        for module, symbol in imports
+        if symbol not in importlib.import_module(module).__all__
     ]
     assert taken == []
 
@@ -91,15 +95,15 @@ def test_every_module_says_what_it_is(name: str) -> None:
 def test_parameters_are_described_and_not_echoed(name: str) -> None:
     module = importlib.import_module(name)
     documented = [
-        one
-        for one in vars(module).values()
-        if getattr(one, "__module__", "") == name and one.__doc__
+        member
+        for member in vars(module).values()
+        if getattr(member, "__module__", "") == name and member.__doc__
     ]
     echoes = [
-        f"{one.__name__}: {parameter} - {text.strip()}"
-        for one in documented
-        if inspect.isclass(one) or inspect.isfunction(one)
-        for parameter, text in parameters(one.__doc__ or "")
+        f"{member.__name__}: {parameter} - {text.strip()}"
+        for member in documented
+        if inspect.isclass(member) or inspect.isfunction(member)
+        for parameter, text in parameters(member.__doc__ or "")
         if words(text) <= words(parameter.replace("_", " "))
     ]
     assert echoes == []
@@ -109,10 +113,10 @@ def test_parameters_are_described_and_not_echoed(name: str) -> None:
 def test_what_everybody_uses_is_offered_by_its_module_and_described(
     name: str,
 ) -> None:
-    found = getattr(dralloc, name)
-    assert name in importlib.import_module(found.__module__).__all__
+    member = getattr(dralloc, name)
+    assert name in importlib.import_module(member.__module__).__all__
     assert name in dir(dralloc)
-    assert inspect.getdoc(found)
+    assert inspect.getdoc(member)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ class Books:
         return cls(
             held={names[slot] for slot in usage.held},
             shares=Counter(
-                {names[slot]: number for slot, number in usage.shares.items()}
+                {names[slot]: count for slot, count in usage.shares.items()}
             ),
             consumed=Counter(
                 {
@@ -104,11 +104,13 @@ def loaded_again(
     documents: list[Json], claims: list[ResourceClaim]
 ) -> CompiledCluster:
     """The cluster with the written claims in the place of those that were pending, through YAML."""
-    written = {("ResourceClaim", one.name): to_wire(one) for one in claims}
+    written = {
+        ("ResourceClaim", claim.name): to_wire(claim) for claim in claims
+    }
     kept = [
-        one
-        for one in documents
-        if (one["kind"], one["metadata"]["name"]) not in written
+        document
+        for document in documents
+        if (document["kind"], document["metadata"]["name"]) not in written
     ]
     return compile_cluster(
         load_text(dump_yaml([*kept, *written.values()])), gang="gang"
@@ -140,16 +142,16 @@ def test_usage_is_what_was_answered(mode: Mode, documents: list[Json]) -> None:
         compiled.problem, solution
     )
     assert list(over_committed(again.problem)) == []
-    assert [one for one in again.findings if "evicted" not in one.rule] == list(
-        compiled.findings
-    )
+    assert [
+        finding for finding in again.findings if "evicted" not in finding.rule
+    ] == list(compiled.findings)
     placed = {
         compiled.problem.demands[placement.demand].key
         for placement in solution.placements
     }
-    left = [
+    remaining = [
         demand.key
         for demand in compiled.problem.demands
         if demand.key not in placed
     ]
-    assert [demand.key for demand in again.problem.demands] == left
+    assert [demand.key for demand in again.problem.demands] == remaining

@@ -27,8 +27,8 @@ from wire import DRIVER, Json, claim, device_class, pod, request, resource_slice
 
 KINDS = {kind.kind: kind for kind in (*LISTED_KINDS, *MORE)}
 CLAIM, POD, NODE, RULE, LEASE = (
-    KINDS[one]
-    for one in ("ResourceClaim", "Pod", "Node", "DeviceTaintRule", "Lease")
+    KINDS[kind]
+    for kind in ("ResourceClaim", "Pod", "Node", "DeviceTaintRule", "Lease")
 )
 FINALIZER = "resource.kubernetes.io/delete-protection"
 ALLOCATION = {
@@ -81,25 +81,31 @@ class Script:
         self.told.append(f"{what}: 200 {tell(answer)}")
         return answer
 
-    def status(self, what: str, one: Json, status: Json) -> Json:
+    def status(self, what: str, claim_state: Json, status: Json) -> Json:
         """Write a claim's status on the state that is given."""
-        change = {"metadata": condition(one), "status": status}
+        change = {"metadata": condition(claim_state), "status": status}
         now = self.ask(
             what,
-            lambda: self.objects.patch(CLAIM, key_of(one), change, "status"),
+            lambda: self.objects.patch(
+                CLAIM, key_of(claim_state), change, "status"
+            ),
             _allocated,
         )
-        return now or one
+        return now or claim_state
 
 
-def _allocated(one: Json) -> list[str]:
-    allocation = one.get("status", {}).get("allocation") or {"devices": {}}
-    return [each["device"] for each in allocation["devices"].get("results", [])]
+def _allocated(claim_object: Json) -> list[str]:
+    allocation = claim_object.get("status", {}).get("allocation") or {
+        "devices": {}
+    }
+    return [
+        result["device"] for result in allocation["devices"].get("results", [])
+    ]
 
 
-def _finalizers(one: Json) -> list[str]:
-    found: list[str] = one["metadata"].get("finalizers", [])
-    return found
+def _finalizers(claim_object: Json) -> list[str]:
+    finalizers: list[str] = claim_object["metadata"].get("finalizers", [])
+    return finalizers
 
 
 def claims(script: Script) -> None:
@@ -107,7 +113,7 @@ def claims(script: Script) -> None:
     made = ask(
         "create",
         lambda: objects.create(CLAIM, claim("a", request())),
-        lambda one: one.get("status", {}),
+        lambda answer: answer.get("status", {}),
     )
     ask("create again", lambda: objects.create(CLAIM, claim("a", request())))
     ask(
@@ -132,7 +138,7 @@ def claims(script: Script) -> None:
     ask(
         "nothing new",
         lambda: objects.patch(CLAIM, key, same),
-        lambda one: version_of(one) == version_of(made),
+        lambda answer: version_of(answer) == version_of(made),
     )
     script.status("stale status", stale, {"allocation": ALLOCATION})
     alien = {**made, "metadata": {**made["metadata"], "uid": "another"}}
@@ -168,7 +174,7 @@ def claims(script: Script) -> None:
     made = ask(
         "being deleted",
         lambda: objects.get(CLAIM, key),
-        lambda one: "deletionTimestamp" in one["metadata"],
+        lambda answer: "deletionTimestamp" in answer["metadata"],
     )
     ask(
         "another finalizer then",
@@ -211,7 +217,7 @@ def pods(script: Script) -> None:
     ask(
         "take the last",
         patch({"schedulingGates": []}),
-        lambda one: one["spec"].get("schedulingGates") or [],
+        lambda answer: answer["spec"].get("schedulingGates") or [],
     )
     ask("tighten too late", patch({"affinity": None}))
 
@@ -241,12 +247,12 @@ def others(script: Script) -> None:
     ask(
         "rules by label",
         lambda: objects.listed(RULE, "dralloc.dev/fence=run-1"),
-        lambda one: len(one["items"]),
+        lambda answer: len(answer["items"]),
     )
     ask(
         "rules by another label",
         lambda: objects.listed(RULE, "dralloc.dev/fence=run-2"),
-        lambda one: len(one["items"]),
+        lambda answer: len(answer["items"]),
     )
     ask("delete rule", lambda: objects.delete(RULE, made))
     ask("delete rule again", lambda: objects.delete(RULE, made))

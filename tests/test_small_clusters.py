@@ -129,8 +129,8 @@ def fewest_victims(referee: SmallCluster, newcomer: str) -> list[int] | None:
     for gone in chain.from_iterable(
         combinations(below, size) for size in range(len(below) + 1)
     ):
-        left = referee.without(gone)
-        if any(newcomer in answer.homes for answer in left.answers()):
+        remaining = referee.without(gone)
+        if any(newcomer in answer.homes for answer in remaining.answers()):
             admitting.append(sorted(map(referee.priority, gone), reverse=True))
     return min(
         admitting,

@@ -113,20 +113,22 @@ def _published(
     documents: list[Json],
 ) -> Iterator[tuple[tuple[str, str, str], Json, Json]]:
     """Every device in the newest generation of its pool, with the counter sets of the pool."""
-    found: dict[tuple[str, str], list[Json]] = defaultdict(list)
+    slices: dict[tuple[str, str], list[Json]] = defaultdict(list)
     for spec in (
-        one["spec"] for one in documents if one["kind"] == "ResourceSlice"
+        document["spec"]
+        for document in documents
+        if document["kind"] == "ResourceSlice"
     ):
-        found[spec["driver"], spec["pool"]["name"]].append(spec)
-    for (driver, pool), specs in found.items():
+        slices[spec["driver"], spec["pool"]["name"]].append(spec)
+    for (driver, pool), specs in slices.items():
         newest = max(spec["pool"]["generation"] for spec in specs)
         current = [
             spec for spec in specs if spec["pool"]["generation"] == newest
         ]
         sets = {
-            one["name"]: one["counters"]
+            counter_set["name"]: counter_set["counters"]
             for spec in current
-            for one in spec.get("sharedCounters", ())
+            for counter_set in spec.get("sharedCounters", ())
         }
         for spec in current:
             for device in spec.get("devices", ()):
@@ -134,10 +136,10 @@ def _published(
 
 
 def _results(documents: list[Json]) -> Iterator[Json]:
-    for one in documents:
-        if one["kind"] == "ResourceClaim" and _is_allocated(one):
+    for document in documents:
+        if document["kind"] == "ResourceClaim" and _is_allocated(document):
             results = (
-                one["status"]["allocation"]
+                document["status"]["allocation"]
                 .get("devices", {})
                 .get("results", ())
             )
@@ -168,51 +170,51 @@ class Life(RuleBasedStateMachine):
         return list(self.objects.values())
 
     def enter(self, *documents: Json) -> None:
-        for one in documents:
-            self.objects[one["kind"], one["metadata"]["name"]] = one
+        for document in documents:
+            self.objects[document["kind"], document["metadata"]["name"]] = (
+                document
+            )
 
     def of_kind(self, kind: str) -> list[Json]:
-        return [one for one in self.documents if one["kind"] == kind]
+        return [
+            document for document in self.documents if document["kind"] == kind
+        ]
 
     @property
     def waiting(self) -> list[str]:
         """Pods with a claim that is not allocated, or not made yet."""
         return [
-            one["metadata"]["name"]
-            for one in self.of_kind("Pod")
-            if not one["spec"].get("nodeName")
+            pod["metadata"]["name"]
+            for pod in self.of_kind("Pod")
+            if not pod["spec"].get("nodeName")
         ]
 
     @initialize(data=st.data())
     def begin(self, data: st.DataObject) -> None:
         self.enter(*CLASSES, node("node-0"), node("node-1"))
-        for place in PLACES:
-            self.publish(place, data)
+        for pool in PLACES:
+            self.publish(pool, data)
 
-    def publish(
-        self, place: tuple[str, str], data: st.DataObject
-    ) -> list[Json]:
-        generation = self.generations[place] = (
-            self.generations.get(place, 0) + 1
-        )
-        slices = data.draw(pools(*place, PLACES[place], generation))
+    def publish(self, pool: tuple[str, str], data: st.DataObject) -> list[Json]:
+        generation = self.generations[pool] = self.generations.get(pool, 0) + 1
+        slices = data.draw(pools(*pool, PLACES[pool], generation))
         self.enter(*slices)
         return slices
 
-    def withdraw(self, place: tuple[str, str], keep: list[Json]) -> None:
-        for one in self.of_kind("ResourceSlice"):
+    def withdraw(self, pool: tuple[str, str], keep: list[Json]) -> None:
+        for document in self.of_kind("ResourceSlice"):
             if (
-                one["spec"]["driver"],
-                one["spec"]["pool"]["name"],
-            ) == place and one not in keep:
-                del self.objects[one["kind"], one["metadata"]["name"]]
+                document["spec"]["driver"],
+                document["spec"]["pool"]["name"],
+            ) == pool and document not in keep:
+                del self.objects[document["kind"], document["metadata"]["name"]]
 
     @precondition(lambda self: len(self.waiting) < WAITING)
     @rule(data=st.data(), mode=st.sampled_from(Mode))
     def arrive(self, data: st.DataObject, mode: Mode) -> None:
         """A pod comes and is placed, if there is room."""
         shared = [
-            one["metadata"]["name"] for one in self.of_kind("ResourceClaim")
+            claim["metadata"]["name"] for claim in self.of_kind("ResourceClaim")
         ]
         self.enter(*data.draw(pods(f"pod-{self.arrived}", shared)))
         self.arrived += 1
@@ -234,7 +236,7 @@ class Life(RuleBasedStateMachine):
             solution = solve(compiled.problem, Options(), hint=solution)
         check(compiled.problem, solution)
         self.enter(
-            *(to_wire(one) for one in allocated_claims(compiled, solution))
+            *(to_wire(claim) for claim in allocated_claims(compiled, solution))
         )
         for placement in solution.placements:
             pod = self.objects.get(
@@ -252,14 +254,14 @@ class Life(RuleBasedStateMachine):
         """A pod goes, and with it the claims that nobody else uses."""
         name = data.draw(
             st.sampled_from(
-                [one["metadata"]["name"] for one in self.of_kind("Pod")]
+                [pod["metadata"]["name"] for pod in self.of_kind("Pod")]
             )
         )
         del self.objects["Pod", name]
         used = {
             entry["resourceClaimName"]
-            for one in self.of_kind("Pod")
-            for entry in one["spec"]["resourceClaims"]
+            for pod in self.of_kind("Pod")
+            for entry in pod["spec"]["resourceClaims"]
         }
         for claim in self.of_kind("ResourceClaim"):
             title = claim["metadata"]["name"]
@@ -267,20 +269,20 @@ class Life(RuleBasedStateMachine):
                 del self.objects["ResourceClaim", title]
 
     @rule(
-        place=st.sampled_from(sorted(PLACES)),
+        pool=st.sampled_from(sorted(PLACES)),
         how=st.sampled_from(["whole", "partly", "beside"]),
         data=st.data(),
     )
     def republish(
         self,
-        place: tuple[str, str],
+        pool: tuple[str, str],
         how: Literal["whole", "partly", "beside"],
         data: st.DataObject,
     ) -> None:
         """Other devices under the same names; perhaps one slice is missing, or the old ones are still there."""
-        slices = self.publish(place, data)
+        slices = self.publish(pool, data)
         if how != "beside":
-            self.withdraw(place, slices if how == "whole" else slices[:1])
+            self.withdraw(pool, slices if how == "whole" else slices[:1])
 
     @rule(effect=taint_rules("device-1"))
     def reload(self, effect: Json) -> None:
@@ -296,7 +298,9 @@ class Life(RuleBasedStateMachine):
             cluster.taint_rules,
         )
         self.objects.clear()
-        self.enter(*(to_wire(one) for kind in kept for one in kind))
+        self.enter(
+            *(to_wire(api_object) for kind in kept for api_object in kind)
+        )
 
 
 Life.TestCase.settings = settings(

@@ -10,12 +10,15 @@ from dralloc.problem import Demand
 __all__ = ["apart"]
 
 
-def apart(demand: Demand, number: int) -> Demand:
+def apart(demand: Demand, demand_index: int) -> Demand:
     """The demand with claims that no other demand lists."""
     claims = tuple(
         replace(
-            one, key=ClaimKey(one.key.namespace, f"{one.key.name}/{number}")
+            claim,
+            key=ClaimKey(
+                claim.key.namespace, f"{claim.key.name}/{demand_index}"
+            ),
         )
-        for one in demand.claims
+        for claim in demand.claims
     )
     return replace(demand, claims=claims)

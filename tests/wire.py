@@ -191,8 +191,8 @@ def allocated(name: str, *results: Json) -> Json:
 def pod(name: str, *claims: str, **spec: Any) -> Json:
     """A pod that uses the claims."""
     entries = [
-        {"name": f"c{number}", "resourceClaimName": one}
-        for number, one in enumerate(claims)
+        {"name": f"c{index}", "resourceClaimName": claim_name}
+        for index, claim_name in enumerate(claims)
     ]
     return {
         "apiVersion": "v1",
@@ -205,6 +205,6 @@ def pod(name: str, *claims: str, **spec: Any) -> Json:
 def cluster(*objects: Json | Sequence[Json]) -> Cluster:
     """A cluster of objects; lists of objects are taken apart."""
     flat: list[Json] = []
-    for one in objects:
-        flat.extend([one] if isinstance(one, dict) else one)
+    for item in objects:
+        flat.extend([item] if isinstance(item, dict) else item)
     return load_documents(flat, source="test")

@@ -50,9 +50,9 @@ NOTHING = ResourceClaim.model_validate(
 def lifted(change: Change, scarcity: Scarcity) -> frozenset[tuple[str, str]]:
     """The limits of one kind that do not count any more, by driver and name."""
     return frozenset(
-        (one.driver, one.name)
-        for one in change.limits
-        if one.scarcity is scarcity
+        (limit.driver, limit.name)
+        for limit in change.limits
+        if limit.scarcity is scarcity
     )
 
 
@@ -81,17 +81,17 @@ class Editor:
             caps=list(self.caps(change)),
         ).whole
         counters = (
-            replace(one, free=MUCH)
-            if (one.id.driver, one.id.counter)
+            replace(counter, free=MUCH)
+            if (counter.id.driver, counter.id.counter)
             in lifted(change, Scarcity.COUNTER)
-            else one
-            for one in problem.counters
+            else counter
+            for counter in problem.counters
         )
         devices = (
-            unlimited(one, lifted(change, Scarcity.CAPACITY))
-            if one.shareable
-            else one
-            for one in problem.devices
+            unlimited(device, lifted(change, Scarcity.CAPACITY))
+            if device.shareable
+            else device
+            for device in problem.devices
         )
         return replace(
             problem, counters=tuple(counters), devices=tuple(devices)
@@ -111,9 +111,9 @@ class Editor:
         kept = replace(
             cluster,
             claims=tuple(
-                one
-                for one in claims
-                if one.status.allocation is not None or one.key in wanted
+                claim
+                for claim in claims
+                if claim.status.allocation is not None or claim.key in wanted
             ),
             pods=tuple(pod for pod in cluster.pods if pod.key in pods),
             claims_of_pods={pod: cluster.claims_of_pods[pod] for pod in pods},
@@ -125,19 +125,19 @@ class Editor:
         ).problem
 
     def caps(self, change: Change) -> Iterator[Cap]:
-        for one in self.compiled.problem.budgets:
-            if one.key not in change.caps:
+        for budget in self.compiled.problem.budgets:
+            if budget.key not in change.caps:
                 yield Cap(
-                    *one.key,
-                    Quantity(change.raised.get(one.key, one.most or 0)),
+                    *budget.key,
+                    Quantity(change.raised.get(budget.key, budget.most or 0)),
                 )
 
     def cluster(self, change: Change, also: Sequence[ClaimKey]) -> Cluster:
         cluster = self.compiled.cluster
         self.classes: dict[str, DeviceClass] = dict(cluster.classes)
         own = {
-            claim.key: place
-            for place, claim in enumerate(self.snapshot.demand.claims)
+            claim.key: claim_index
+            for claim_index, claim in enumerate(self.snapshot.demand.claims)
         }
         placed = {
             claim.key: claim
@@ -173,15 +173,20 @@ class Editor:
             },
             classes=self.classes,
             nodes=tuple(self.node(node, change) for node in cluster.nodes),
-            slices=tuple(self.slice(one, change) for one in cluster.slices),
+            slices=tuple(
+                self.slice(resource_slice, change)
+                for resource_slice in cluster.slices
+            ),
         )
 
     def running(self, change: Change) -> Iterator[Pod]:
         """The pods that have a node and keep all of their claims, those that have just been placed among them."""
         problem, cluster = self.compiled.problem, self.compiled.cluster
         homes = {
-            problem.demands[one.demand].key: problem.nodes[one.node].name
-            for one in self.placements
+            problem.demands[placement.demand].key: problem.nodes[
+                placement.node
+            ].name
+            for placement in self.placements
         }
         for pod in cluster.pods:
             home = pod.spec.node_name or homes.get(pod.key)
@@ -241,7 +246,8 @@ class Editor:
         )
         affinity = None if unbound else pod.spec.affinity
         containers = tuple(
-            container(one, change.rules) for one in pod.spec.containers
+            container(pod_container, change.rules)
+            for pod_container in pod.spec.containers
         )
         spec = changed(
             pod.spec,
@@ -251,9 +257,11 @@ class Editor:
         )
         return changed(pod, spec=spec)
 
-    def slice(self, one: ResourceSlice, change: Change) -> ResourceSlice:
+    def slice(
+        self, resource_slice: ResourceSlice, change: Change
+    ) -> ResourceSlice:
         free, features = (
-            (one.spec.driver, "") in lifted(change, Scarcity.GROUPS),
+            (resource_slice.spec.driver, "") in lifted(change, Scarcity.GROUPS),
             self.compiled.problem.features,
         )
         unasked = {
@@ -262,7 +270,7 @@ class Editor:
             for name in variation.unasked
         }
         devices = []
-        for device in one.spec.devices:
+        for device in resource_slice.spec.devices:
             missing = {
                 name: DeviceCapacity(Quantity(0))
                 for name in unasked - published(device, features)
@@ -278,33 +286,44 @@ class Editor:
                     consumes_counters=uses,
                 )
             )
-        return changed(one, spec=changed(one.spec, devices=tuple(devices)))
+        return changed(
+            resource_slice,
+            spec=changed(resource_slice.spec, devices=tuple(devices)),
+        )
 
     # The demand's own claims.
 
     def claim(
-        self, claim: ResourceClaim, place: int, change: Change
+        self, claim: ResourceClaim, claim_index: int, change: Change
     ) -> ResourceClaim:
         devices = claim.spec.devices
         requests = []
-        for number, request in enumerate(devices.requests):
-            if (place, number) in change.requests:
+        for request_index, request in enumerate(devices.requests):
+            if (claim_index, request_index) in change.requests:
                 continue
             if request.exactly is not None:
                 exactly = self.details(
-                    request.exactly, (place, number, 0), change, claim.key
+                    request.exactly,
+                    (claim_index, request_index, 0),
+                    change,
+                    claim.key,
                 )
                 requests.append(changed(request, exactly=exactly))
             else:
                 subs = tuple(
-                    self.details(sub, (place, number, rank), change, claim.key)
+                    self.details(
+                        sub,
+                        (claim_index, request_index, rank),
+                        change,
+                        claim.key,
+                    )
                     for rank, sub in enumerate(request.first_available)
                 )
                 requests.append(changed(request, first_available=subs))
         constraints = tuple(
             constraint
-            for number, constraint in enumerate(devices.constraints)
-            if (place, number) not in change.constraints
+            for constraint_index, constraint in enumerate(devices.constraints)
+            if (claim_index, constraint_index) not in change.constraints
         )
         spec = changed(
             devices, requests=tuple(requests), constraints=constraints
@@ -312,15 +331,15 @@ class Editor:
         return changed(claim, spec=changed(claim.spec, devices=spec))
 
     def details(
-        self, details: Any, place: Place, change: Change, claim: ClaimKey
+        self, details: Any, position: Place, change: Change, claim: ClaimKey
     ) -> Any:
-        variation = change.variations.get(place, Variation())
+        variation = change.variations.get(position, Variation())
         amounts: Mapping[str, Quantity] = (
             details.capacity.requests if details.capacity is not None else {}
         )
         name, selectors = (
             details.device_class_name,
-            [one.cel.expression for one in details.selectors],
+            [cel_selector.cel.expression for cel_selector in details.selectors],
         )
         kept_tolerations = details.tolerations
         if variation.substitute is not None:
@@ -334,16 +353,19 @@ class Editor:
                 claim, self.classes[name], tuple(selectors), (), ()
             )
             kept = [
-                each
-                for number, each in enumerate(clauses_of(criteria))
-                if number not in variation.without
+                clause
+                for clause_index, clause in enumerate(clauses_of(criteria))
+                if clause_index not in variation.without
             ]
             selectors = list(rejoined(kept, ""))
-            name = self.relaxed_class(name, kept, place)
+            name = self.relaxed_class(name, kept, position)
         asked = {
             **amounts,
             **dict(variation.amounts),
-            **{one: Quantity(0) for one in variation.unasked},
+            **{
+                capacity_name: Quantity(0)
+                for capacity_name in variation.unasked
+            },
         }
         set_to = {
             key: value for key, value in asked.items() if value is not None
@@ -362,14 +384,14 @@ class Editor:
             device_class_name=name,
             selectors=tuple(map(selector, selectors)),
             tolerations=(*kept_tolerations, *tolerations),
-            count=change.counts.get(place, details.count),
+            count=change.counts.get(position, details.count),
             capacity=CapacityRequirements(requests=set_to) if set_to else None,
         )
 
     def relaxed_class(
-        self, name: str, kept: Sequence[Clause], place: Place
+        self, name: str, kept: Sequence[Clause], position: Place
     ) -> str:
-        relaxed = f"relaxed-{'-'.join(map(str, place))}"
+        relaxed = f"relaxed-{'-'.join(map(str, position))}"
         given = self.classes[name]
         spec = changed(
             given.spec, selectors=tuple(map(selector, rejoined(kept, name)))
@@ -380,33 +402,35 @@ class Editor:
         return relaxed
 
 
-def container(one: Container, rules: Collection[str]) -> Container:
+def container(pod_container: Container, rules: Collection[str]) -> Container:
     """A container that asks for nothing of what does not count."""
     requests = {
         name: amount
-        for name, amount in one.resources.requests.items()
+        for name, amount in pod_container.resources.requests.items()
         if f"Insufficient {name}" not in rules
     }
     ports = (
         ()
         if "didn't have free ports for the requested pod ports" in rules
-        else one.ports
+        else pod_container.ports
     )
     return changed(
-        one, ports=ports, resources=changed(one.resources, requests=requests)
+        pod_container,
+        ports=ports,
+        resources=changed(pod_container.resources, requests=requests),
     )
 
 
 def published(device: Device, features: Features) -> set[str]:
     """What can be asked of a device: its capacities, and counters that it draws on by request."""
     uses = device.consumes_counters if features.SharedConsumableCapacity else ()
-    consumed = (one for use in uses for one in use.counters.values())
+    consumed = (counter for use in uses for counter in use.counters.values())
     return {
         *device.capacity,
         *(
-            one.value_from.capacity_key
-            for one in consumed
-            if one.value_from is not None
+            counter.value_from.capacity_key
+            for counter in consumed
+            if counter.value_from is not None
         ),
     }
 
@@ -416,14 +440,14 @@ def selector(expression: str) -> DeviceSelector:
 
 
 def rejoined(kept: Sequence[Clause], of_class: str) -> Iterator[str]:
-    numbers = dict.fromkeys(
+    selector_indices = dict.fromkeys(
         clause.selector for clause in kept if clause.of_class == of_class
     )
-    for number in numbers:
+    for selector_index in selector_indices:
         yield " && ".join(
-            f"({one.text})"
-            for one in kept
-            if (one.of_class, one.selector) == (of_class, number)
+            f"({clause.text})"
+            for clause in kept
+            if (clause.of_class, clause.selector) == (of_class, selector_index)
         )
 
 
@@ -441,16 +465,22 @@ def with_node_like(cluster: Cluster, name: str) -> Cluster:
     )
     slices = [
         changed(
-            one,
-            metadata=changed(one.metadata, name=f"{one.metadata.name}-more"),
+            resource_slice,
+            metadata=changed(
+                resource_slice.metadata,
+                name=f"{resource_slice.metadata.name}-more",
+            ),
             spec=changed(
-                one.spec,
+                resource_slice.spec,
                 node_name=new,
-                pool=changed(one.spec.pool, name=f"{one.spec.pool.name}-more"),
+                pool=changed(
+                    resource_slice.spec.pool,
+                    name=f"{resource_slice.spec.pool.name}-more",
+                ),
             ),
         )
-        for one in cluster.slices
-        if one.spec.node_name == name
+        for resource_slice in cluster.slices
+        if resource_slice.spec.node_name == name
     ]
     return replace(
         cluster, nodes=(*cluster.nodes, node), slices=(*cluster.slices, *slices)

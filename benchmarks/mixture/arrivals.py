@@ -96,7 +96,7 @@ class Arrivals:
             for arrival in self._arrivals(hardware, units)
         ]
         self.recipe.source("order").shuffle(arrivals)
-        number = gangs = spread = 0
+        pod_count = gangs = spread = 0
         for arrival in arrivals:
             group = ""
             if arrival.members > 1 and self.recipe.has("gangs"):
@@ -107,12 +107,12 @@ class Arrivals:
                 )
             for _ in range(arrival.members):
                 waiting = pod(
-                    f"pod-{number:06d}",
+                    f"pod-{pod_count:06d}",
                     templates=[arrival.template],
                     group=group,
                 )
                 waiting["spec"] |= arrival.spec
-                number += 1
+                pod_count += 1
                 if "topologySpreadConstraints" in arrival.spec:
                     _spread(waiting, f"app-{spread // SPREAD_PODS:04d}")
                     spread += 1

@@ -76,17 +76,17 @@ class Servers:
         drawing, devices, usage, labels = map(
             recipe.source, ("kinds", "devices", "usage", "labels")
         )
-        for number in range(recipe.nodes):
-            name = f"node-{number:05d}"
+        for node_index in range(recipe.nodes):
+            name = f"node-{node_index:05d}"
             [hardware] = drawing.choices(list(kinds), shares)
             kind = kinds[hardware]
             for element in kind.objects(name, devices):
-                yield self._marked(element, number, kind, labels)
+                yield self._marked(element, node_index, kind, labels)
             held = 0
             if recipe.has("usage"):
                 holdings, held = kind.holdings(name, usage)
                 for index, holding in enumerate(holdings):
-                    held_by = f"running-{number:05d}-{index:02d}"
+                    held_by = f"running-{node_index:05d}-{index:02d}"
                     yield held_claim(
                         held_by, holding.spec, name, holding.results
                     )
@@ -94,10 +94,10 @@ class Servers:
                         pod(held_by, claims=[held_by]), name, usage
                     )
             self.free[hardware] += kind.units - held
-            yield from self._others(name, kind, number)
+            yield from self._others(name, kind, node_index)
 
     def _marked(
-        self, element: Json, number: int, kind: HardwareKind, random: Random
+        self, element: Json, node_index: int, kind: HardwareKind, random: Random
     ) -> Json:
         """A node with its labels, taints and amounts; a slice with taints of its devices."""
         recipe = self.recipe
@@ -111,7 +111,7 @@ class Servers:
                 for device in tainted:
                     device["taints"] = [DEVICE_TAINT]
             return element
-        rack = number // RACK_NODES
+        rack = node_index // RACK_NODES
         element["metadata"]["labels"] |= {
             RACK: f"rack-{rack:03d}",
             ZONE: ZONES[rack % len(ZONES)],
@@ -137,16 +137,16 @@ class Servers:
         return {**element, "spec": spec}
 
     def _others(
-        self, node_name: str, kind: HardwareKind, number: int
+        self, node_name: str, kind: HardwareKind, node_index: int
     ) -> Iterator[Json]:
         """Pods without devices that use CPU and memory; hardly two nodes have as much left."""
         if not self.recipe.has("cpu"):
             return
-        random = self.recipe.source(f"others-{number}")
+        random = self.recipe.source(f"others-{node_index}")
         count = random.randint(2, 8)
         share = random.uniform(0.1, 0.5) / count
         for index in range(count):
-            other = pod(f"other-{number:05d}-{index}")
+            other = pod(f"other-{node_index:05d}-{index}")
             cpu = int(kind.cpus * 1000 * share * random.uniform(0.5, 1.5))
             mebibytes = int(
                 kind.gibibytes * 1024 * share * random.uniform(0.5, 1.5)

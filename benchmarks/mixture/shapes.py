@@ -71,8 +71,8 @@ def _pairs(pairs: int, weight: float) -> ClaimShape:
     """Pairs of a GPU and a network adapter, each on a PCIe root."""
     requests = []
     constraints = []
-    for number in range(pairs):
-        names = [f"gpu-{number}", f"nic-{number}"]
+    for pair in range(pairs):
+        names = [f"gpu-{pair}", f"nic-{pair}"]
         requests += [
             exactly(name, kind)
             for name, kind in zip(names, (GPU_CLASS, NIC_CLASS), strict=True)
@@ -84,7 +84,7 @@ def _pairs(pairs: int, weight: float) -> ClaimShape:
 
 def _partition(profile: str, weight: float) -> ClaimShape:
     """A MIG device; the larger ones also as a smaller one."""
-    slices = {each.name: each.slices for each in PROFILES}
+    slices = {mig_profile.name: mig_profile.slices for mig_profile in PROFILES}
     order = [name for name in slices if name in MIXES["mixed"]]
     entries: list[tuple[str, str, Sequence[str], Json]] = [
         (f"first-{profile[0]}g", MIG_CLASS, [_profile(profile)], {})
@@ -112,7 +112,11 @@ def _partition(profile: str, weight: float) -> ClaimShape:
 
 def _partitions(count: int, profile: str, weight: float) -> ClaimShape:
     """Several MIG devices of a profile, wherever they are on a node."""
-    [slices] = [each.slices for each in PROFILES if each.name == profile]
+    [slices] = [
+        mig_profile.slices
+        for mig_profile in PROFILES
+        if mig_profile.name == profile
+    ]
     spec = claim_spec(exactly("mig", MIG_CLASS, _profile(profile), count=count))
     return ClaimShape(
         _dns(f"mig-{count}x{profile}"), weight, count * slices, True, spec

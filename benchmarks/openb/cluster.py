@@ -41,18 +41,20 @@ def objects(
 ) -> Iterator[Json]:
     """Everything, nodes and pods in order; pods of equal wishes share a template."""
     models: dict[str, None] = {}
-    for one in nodes:
-        yield node(one.name)
-        yield resource_slice(one.name, one.name, list(_devices(one)))
-        models.update({one.model: None} if one.gpus else {})
+    for trace_node in nodes:
+        yield node(trace_node.name)
+        yield resource_slice(
+            trace_node.name, trace_node.name, list(_devices(trace_node))
+        )
+        models.update({trace_node.model: None} if trace_node.gpus else {})
     templates: dict[TracePod, str] = {}
-    for number, wanted in enumerate(pods):
+    for pod_index, wanted in enumerate(pods):
         kind = replace(wanted, name="")
         if kind not in templates:
             templates[kind] = f"kind-{len(templates):04d}"
             models.update(dict.fromkeys(kind.models))
             yield template(templates[kind], claim_spec(*_requests(kind)))
-        yield pod(f"{number:06d}-{wanted.name}", templates=[templates[kind]])
+        yield pod(f"{pod_index:06d}-{wanted.name}", templates=[templates[kind]])
     yield device_class(HOST, _is(HOST))
     yield device_class(GPU, _is(GPU))
     for model in models:
@@ -70,15 +72,15 @@ def _class_of(model: str) -> str:
     return f"{GPU}-{model.lower()}"
 
 
-def _devices(one: TraceNode) -> Iterator[Json]:
-    host = amounts(cpu=f"{one.cpu}m", memory=f"{one.memory}Mi")
+def _devices(trace_node: TraceNode) -> Iterator[Json]:
+    host = amounts(cpu=f"{trace_node.cpu}m", memory=f"{trace_node.memory}Mi")
     yield device(
         HOST, {"type": HOST}, capacity=host, allowMultipleAllocations=True
     )
-    for number in range(one.gpus):
+    for gpu in range(trace_node.gpus):
         yield device(
-            f"{GPU}-{number}",
-            {"type": GPU, "model": one.model},
+            f"{GPU}-{gpu}",
+            {"type": GPU, "model": trace_node.model},
             capacity=amounts(milli=str(WHOLE)),
             allowMultipleAllocations=True,
         )

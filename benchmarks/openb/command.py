@@ -76,7 +76,7 @@ def openb_command(  # noqa: PLR0913 - one parameter per option
     if directory is not None:
         export(scene.objects, directory)
     options = Options(time_limit=time_limit, seed=seed, workers=workers)
-    found: list[Outcome] = []
+    outcomes: list[Outcome] = []
     with session.busy("placing"):
         for share in demands:
             for outcome in (
@@ -85,8 +85,8 @@ def openb_command(  # noqa: PLR0913 - one parameter per option
                     share, policy or POLICIES, options, session.progress
                 ),
             ):
-                found.append(outcome)
+                outcomes.append(outcome)
                 if as_json:
                     typer.echo(json.dumps(outcome.to_dict()))
     if not as_json:
-        session.show(tables(found))
+        session.show(tables(outcomes))

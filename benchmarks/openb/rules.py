@@ -59,23 +59,27 @@ class _Room:
             return False
         if pod.gpus and pod.models and self.model not in pod.models:
             return False
-        return sum(left >= pod.milli for left in self.gpus) >= pod.gpus
+        return (
+            sum(free_milli >= pod.milli for free_milli in self.gpus) >= pod.gpus
+        )
 
     def choices(self, pod: TracePod) -> list[tuple[int, ...]]:
         """Return the GPUs that a pod could get: one choice for each GPU that it could share, else one."""
         able = [
-            number for number, left in enumerate(self.gpus) if left >= pod.milli
+            gpu
+            for gpu, free_milli in enumerate(self.gpus)
+            if free_milli >= pod.milli
         ]
         if pod.gpus == 1 and pod.milli < WHOLE:
-            return [(number,) for number in able]
+            return [(gpu,) for gpu in able]
         return [tuple(able[: pod.gpus])]
 
     def take(self, pod: TracePod, gpus: Sequence[int]) -> None:
         """Enter a pod."""
         self.cpu -= pod.cpu
         self.memory -= pod.memory
-        for number in gpus:
-            self.gpus[number] -= pod.milli
+        for gpu in gpus:
+            self.gpus[gpu] -= pod.milli
 
     @property
     def state(self) -> tuple[object, ...]:
@@ -105,11 +109,11 @@ def spots(
     scores: _Scores = _Scores(list(kinds), rooms, None)
     if policy == PUBLISHED_RULES[1]:
         scores = _Scores(list(kinds), rooms, _Fragments(workload))
-    places: list[Spot | None] = []
+    assignment: list[Spot | None] = []
     for pod in arrivals:
         best_nodes = scores.best_nodes(pod)
         if not best_nodes.size:
-            places.append(None)
+            assignment.append(None)
             continue
         draws = policy == PUBLISHED_RULES[0]
         choice = random.randrange(best_nodes.size) if draws else 0
@@ -118,8 +122,8 @@ def spots(
         chosen = gpus[random.randrange(len(gpus))]
         rooms[node].take(pod, chosen)
         scores.update(node)
-        places.append(Spot(node, chosen))
-    return places
+        assignment.append(Spot(node, chosen))
+    return assignment
 
 
 class _Scores:
@@ -177,7 +181,7 @@ class _Scores:
                 continue
             # GPUs with as much left are as good.
             distinct = {
-                tuple(room.gpus[number] for number in gpus): gpus
+                tuple(room.gpus[gpu] for gpu in gpus): gpus
                 for gpus in room.choices(kind)
             }
             for gpus in distinct.values():
@@ -222,21 +226,23 @@ class _Fragments:
         cpu = np.array(
             [room.cpu, *(room.cpu - pod.cpu for pod, _ in attempts)], np.int64
         )
-        left = np.array([room.gpus] * len(cpu), np.int64)
+        free_milli = np.array([room.gpus] * len(cpu), np.int64)
         for row, (pod, gpus) in enumerate(attempts, 1):
-            left[row, list(gpus)] -= pod.milli
-        amounts = self._amounts(room.model, cpu, left)
+            free_milli[row, list(gpus)] -= pod.milli
+        amounts = self._amounts(room.model, cpu, free_milli)
         gained = (amounts[0] - amounts[1:]) / WHOLE
         rates = _BEST / (1 + np.exp(-gained))
         return [int(rate) for rate in rates]
 
-    def _amounts(self, model: str, cpu: Integers, left: Integers) -> Floats:
+    def _amounts(
+        self, model: str, cpu: Integers, free_milli: Integers
+    ) -> Floats:
         """Return the expected fragments for each row of what is left."""
         if model not in self._welcome:
             self._welcome[model] = np.array(
                 [not pod.models or model in pod.models for pod in self._pods]
             )
-        able = left[:, None, :] >= self._milli[None, :, None]
+        able = free_milli[:, None, :] >= self._milli[None, :, None]
         fits = (
             (able.sum(axis=2) >= self._number)
             & (cpu[:, None] >= self._cpu)
@@ -244,7 +250,7 @@ class _Fragments:
             # A pod without GPUs can use none of what is left.
             & (self._milli > 0)
         )
-        too_small = np.where(able, 0, left[:, None, :]).sum(axis=2)
-        total = left.sum(axis=1)[:, None]
+        too_small = np.where(able, 0, free_milli[:, None, :]).sum(axis=2)
+        total = free_milli.sum(axis=1)[:, None]
         amounts: Floats = np.where(fits, too_small, total) @ self._shares
         return amounts

@@ -121,18 +121,19 @@ class Scene:
         The weight of a pod is what it asks of GPUs, in a unit that is worth more than one for every pod: so the most
         GPUs are allocated, and among equals the most pods are placed.
         """
-        number = sum(
+        pod_count = sum(
             1 for _ in arrivals(self._pods, self._milli(demand), self.seed)
         )
         weights = [
-            pod.asked * (number + 1) + 1
-            for pod in islice(self.arrivals, number)
+            pod.asked * (pod_count + 1) + 1
+            for pod in islice(self.arrivals, pod_count)
         ]
         demands = zip(self._whole.demands, weights, strict=False)
         return replace(
             self._whole,
             demands=tuple(
-                replace(one, weight=weight) for one, weight in demands
+                replace(pod_demand, weight=weight)
+                for pod_demand, weight in demands
             ),
         )
 
@@ -163,12 +164,12 @@ class Scene:
                 seconds = perf_counter() - started
             else:
                 whole, seconds = self._whole_answer(policy)
-                number = len(problem.demands)
+                demand_count = len(problem.demands)
                 answer = Solution(
                     tuple(
                         placement
                         for placement in whole.placements
-                        if placement.demand < number
+                        if placement.demand < demand_count
                     )
                 )
             check(problem, answer)
@@ -198,11 +199,12 @@ class Scene:
     def _by_published_rules(self, policy: str) -> Solution:
         problem = self._whole
         node_of = {
-            node.name: number for number, node in numbered(problem.nodes)
+            node.name: node_index
+            for node_index, node in numbered(problem.nodes)
         }
         by_name = {
-            (device.id.pool, device.id.device): DeviceIndex(number)
-            for number, device in enumerate(problem.devices)
+            (device.id.pool, device.id.device): DeviceIndex(device_index)
+            for device_index, device in enumerate(problem.devices)
         }
         chosen = spots(
             policy, self._nodes, self._pods, self.arrivals, self.seed

@@ -43,16 +43,16 @@ def sample(nodes: int, seed: int = 0) -> tuple[list[TraceNode], list[TracePod]]:
     return list(_nodes(nodes)), list(_pods(Random(seed)))
 
 
-def _nodes(number: int) -> Iterator[TraceNode]:
-    for place in range(number):
-        model, gpus, cores = KINDS[place % len(KINDS)]
+def _nodes(count: int) -> Iterator[TraceNode]:
+    for index in range(count):
+        model, gpus, cores = KINDS[index % len(KINDS)]
         yield TraceNode(
-            f"node-{place:04d}", cores * CORES, cores * 4 * GIB, gpus, model
+            f"node-{index:04d}", cores * CORES, cores * 4 * GIB, gpus, model
         )
 
 
-def _pods(random: Random, number: int = 500) -> Iterator[TracePod]:
-    for place in range(number):
+def _pods(random: Random, count: int = 500) -> Iterator[TracePod]:
+    for index in range(count):
         milli = random.choice(SHARES) if random.random() < 0.5 else WHOLE
         gpus = random.choice(WHOLES) if milli == WHOLE else int(milli > 0)
         cores = random.choice((1, 2, 4, 6, 8)) * max(gpus, 1)
@@ -62,7 +62,7 @@ def _pods(random: Random, number: int = 500) -> Iterator[TracePod]:
             else ()
         )
         yield TracePod(
-            f"pod-{place:04d}",
+            f"pod-{index:04d}",
             cores * CORES,
             cores * 2 * GIB,
             gpus,

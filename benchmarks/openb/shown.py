@@ -21,13 +21,15 @@ _COLUMNS = (
 )
 
 
-def tables(found: Sequence[Outcome]) -> list[Part]:
+def tables(outcomes: Sequence[Outcome]) -> list[Part]:
     """One line for each demand and policy; published policies have a column for each demand."""
-    published = [one for one in found if one.source == "published"]
-    demands = list(dict.fromkeys(one.demand for one in published))
+    published = [
+        outcome for outcome in outcomes if outcome.source == "published"
+    ]
+    demands = list(dict.fromkeys(outcome.demand for outcome in published))
     columns = ("policy", *(f">{_share(demand)}" for demand in demands))
     return [
-        Table("GPUs allocated", _COLUMNS, folded(list(_measured(found)), 1)),
+        Table("GPUs allocated", _COLUMNS, folded(list(_measured(outcomes)), 1)),
         Table(
             "The same as published, by demand",
             columns,
@@ -36,26 +38,29 @@ def tables(found: Sequence[Outcome]) -> list[Part]:
     ]
 
 
-def _measured(found: Sequence[Outcome]) -> Iterator[tuple[str, ...]]:
-    for one in found:
-        if one.source == "measured":
+def _measured(outcomes: Sequence[Outcome]) -> Iterator[tuple[str, ...]]:
+    for outcome in outcomes:
+        if outcome.source == "measured":
             yield (
-                _share(one.demand),
-                one.policy,
-                _percent(one.allocated_percent),
-                _percent(one.bound_percent),
-                str(one.pods),
-                str(one.placed),
-                str(one.status),
-                f"{one.seconds:.1f}",
+                _share(outcome.demand),
+                outcome.policy,
+                _percent(outcome.allocated_percent),
+                _percent(outcome.bound_percent),
+                str(outcome.pods),
+                str(outcome.placed),
+                str(outcome.status),
+                f"{outcome.seconds:.1f}",
             )
 
 
 def _published(
-    found: Sequence[Outcome], demands: Sequence[float]
+    outcomes: Sequence[Outcome], demands: Sequence[float]
 ) -> Iterator[tuple[str, ...]]:
-    figures = {(one.policy, one.demand): one.allocated_percent for one in found}
-    for policy in dict.fromkeys(one.policy for one in found):
+    figures = {
+        (outcome.policy, outcome.demand): outcome.allocated_percent
+        for outcome in outcomes
+    }
+    for policy in dict.fromkeys(outcome.policy for outcome in outcomes):
         yield (
             policy,
             *(_percent(figures.get((policy, demand))) for demand in demands),

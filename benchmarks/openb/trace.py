@@ -116,8 +116,8 @@ def _read(path: Path, parse: Callable[[dict[str, str]], T]) -> list[T]:
     try:
         with path.open(newline="") as file:
             return [
-                _parsed(path, number, row, parse)
-                for number, row in enumerate(csv.DictReader(file), 2)
+                _parsed(path, line, row, parse)
+                for line, row in enumerate(csv.DictReader(file), 2)
             ]
     except OSError as error:
         raise DrallocError(
@@ -127,7 +127,7 @@ def _read(path: Path, parse: Callable[[dict[str, str]], T]) -> list[T]:
 
 def _parsed(
     path: Path,
-    number: int,
+    line: int,
     row: dict[str, str],
     parse: Callable[[dict[str, str]], T],
 ) -> T:
@@ -138,7 +138,7 @@ def _parsed(
             f"{path}: there is no column {error.args[0]}"
         ) from None
     except (ValueError, AttributeError, TypeError) as error:
-        raise DrallocError(f"{path}: line {number}: {error}") from None
+        raise DrallocError(f"{path}: line {line}: {error}") from None
 
 
 def arrivals(
@@ -151,10 +151,12 @@ def arrivals(
     """
     random = Random(f"openb:{seed}")
     first = random.sample(pods, len(pods))
-    asked = number = 0
+    asked = pod_count = 0
     while asked < milli and (pods and any(pod.asked for pod in pods)):
-        pod = first[number] if number < len(first) else random.choice(pods)
-        number += 1
+        pod = (
+            first[pod_count] if pod_count < len(first) else random.choice(pods)
+        )
+        pod_count += 1
         asked += pod.asked
         if asked <= milli:
             yield pod

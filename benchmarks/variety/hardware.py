@@ -175,7 +175,8 @@ class _SmallPartitions(Hardware):
 
     def _counters(self, start: int, size: int) -> Json:
         slices = {
-            f"slice_{number}": "1" for number in range(start, start + size)
+            f"slice_{slice_index}": "1"
+            for slice_index in range(start, start + size)
         }
         return amounts(memory=f"{6 * size}Gi", **slices)
 
@@ -306,12 +307,12 @@ class _VirtualFunctions(Hardware):
         drawn = {"functions": {"value": "1"}, "bandwidth": by_request}
         devices = [
             device(
-                f"adapter-{adapter}-vf-{number}",
+                f"adapter-{adapter}-vf-{virtual_function}",
                 {"type": self.type, "parent": f"{node}-{adapter}"},
                 consumesCounters=consumes(f"adapter-{adapter}", drawn),
             )
             for adapter in range(adapters)
-            for number in range(8)
+            for virtual_function in range(8)
         ]
         return Equipment(devices, sets)
 

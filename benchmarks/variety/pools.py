@@ -63,12 +63,12 @@ def licences(nodes: int) -> Json:
     seats = amounts(seats=str(max(2, nodes // (2 * _LICENCES))))
     products = [
         device(
-            f"licence-{number}",
+            f"licence-{index}",
             {"type": LICENCE},
             capacity=seats,
             allowMultipleAllocations=True,
         )
-        for number in range(_LICENCES)
+        for index in range(_LICENCES)
     ]
     return _reached("licences", {"allNodes": True}, products)
 
@@ -90,8 +90,8 @@ def block(name: str, hosts: Sequence[str], label: str) -> Iterator[Json]:
         The names of the nodes, which they have as ``label``, too.
     """
     sets = [
-        {"name": f"chips-{number}", "counters": amounts(chips="4")}
-        for number in range(len(hosts))
+        {"name": f"chips-{host_index}", "counters": amounts(chips="4")}
+        for host_index in range(len(hosts))
     ]
     yield _reached(name, {"allNodes": True}, [], sharedCounters=sets, slices=2)
     partitions = []
@@ -99,9 +99,9 @@ def block(name: str, hosts: Sequence[str], label: str) -> Iterator[Json]:
         for start in range(0, len(hosts) - size + 1, size):
             members = range(start, start + size)
             drawn: list[Json] = []
-            for number in members:
-                drawn += consumes(f"chips-{number}", amounts(chips="4"))
-            names = [hosts[number] for number in members]
+            for host_index in members:
+                drawn += consumes(f"chips-{host_index}", amounts(chips="4"))
+            names = [hosts[host_index] for host_index in members]
             partition = device(
                 f"hosts-{size}-{start}",
                 {"type": BLOCK, "hosts": size},

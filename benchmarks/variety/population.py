@@ -142,13 +142,15 @@ class Arrivals:
                 HARDWARE[kind].claim(self.habits.choose, self.random)
                 for _ in range(self.random.choice(_TEMPLATES))
             ]
-            for number, (spec, _) in enumerate(shapes):
-                yield template(f"{kind}-{number}", spec)
+            for shape_index, (spec, _) in enumerate(shapes):
+                yield template(f"{kind}-{shape_index}", spec)
             asked = 0
             while asked < self.habits.demand * self.free[kind]:
-                number = self.random.randrange(len(shapes))
-                spec, units = shapes[number]
-                arrivals = list(self._arrivals(kind, number, spec, len(shapes)))
+                shape_index = self.random.randrange(len(shapes))
+                spec, units = shapes[shape_index]
+                arrivals = list(
+                    self._arrivals(kind, shape_index, spec, len(shapes))
+                )
                 waiting += arrivals
                 pods = sum(map(_waits, arrivals))
                 asked += max(1, pods) * units
@@ -165,9 +167,9 @@ class Arrivals:
         yield from waiting
 
     def _arrivals(
-        self, kind: str, number: int, spec: Json, shape_count: int
+        self, kind: str, shape_index: int, spec: Json, shape_count: int
     ) -> Iterator[Json]:
-        """A pod, a gang, or pods that share a claim; the claim is that of a template by its number."""
+        """A pod, a gang, or pods that share a claim; the claim is that of a template by its index."""
         habits, random = self.habits, self.random
         wishes, labels = self._wishes()
         group, members = "", 1
@@ -187,7 +189,7 @@ class Arrivals:
                 user = pod(self._name("pod"), claims=[shared])
                 yield _with(user, wishes, labels)
             return
-        templates = [f"{kind}-{number}"]
+        templates = [f"{kind}-{shape_index}"]
         if kind == "gpu" and random.random() < habits.by_name:
             templates = []
             wishes = _needing(wishes, {_GPU: random.choice("112")})
@@ -261,9 +263,9 @@ class Arrivals:
 
     def _name(self, kind: str) -> str:
         """A new name for something of a kind."""
-        number = self._names.get(kind, 0)
-        self._names[kind] = number + 1
-        return f"{kind}-{number:05d}"
+        count = self._names.get(kind, 0)
+        self._names[kind] = count + 1
+        return f"{kind}-{count:05d}"
 
 
 def _waits(element: Json) -> bool:

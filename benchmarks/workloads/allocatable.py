@@ -61,8 +61,8 @@ def allocatable(size: int, random: Random) -> Iterator[Json]:
     yield device_class(
         _CPU_CLASS, f"device.attributes['{DRIVER}'].type == 'cpu'"
     )
-    for number in range(size):
-        yield from _node(f"node-{number:05d}")
+    for node_index in range(size):
+        yield from _node(f"node-{node_index:05d}")
     yield from in_use(size, USED, random, GPUS)
     claims = {
         f"gpus-{count}": exactly("gpus", GPU_CLASS, count=count)
@@ -99,7 +99,7 @@ def _node(name: str) -> Iterator[Json]:
     )
 
 
-def _cores(number: int) -> Json:
+def _cores(cores: int) -> Json:
     return exactly(
-        "cores", _CPU_CLASS, capacity={"requests": {"cores": str(number)}}
+        "cores", _CPU_CLASS, capacity={"requests": {"cores": str(cores)}}
     )

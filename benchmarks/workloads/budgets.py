@@ -17,7 +17,7 @@ from dralloc.objects.choices import NodelessWords
 
 __all__ = ["budgets"]
 
-NAMESPACES: Final = [f"team-{number:02d}" for number in range(20)]
+NAMESPACES: Final = [f"team-{team:02d}" for team in range(20)]
 
 MEMORY: Final = 80
 """Gibibytes of a GPU."""
@@ -71,17 +71,17 @@ def budgets(size: int, random: Random, hardware: Hardware) -> Iterator[Json]:
     """Ten pods per node. The first namespaces have more pods than the last."""
     yield from hardware.nodes(size, random)
     for namespace in NAMESPACES:
-        for one in hardware.templates():
-            yield _within(namespace, one)
+        for claim_template in hardware.templates():
+            yield _within(namespace, claim_template)
     shares = range(len(NAMESPACES), 0, -1)
-    for number in range(size * PODS):
+    for pod_index in range(size * PODS):
         [namespace] = random.choices(NAMESPACES, shares)
         yield _within(
             namespace,
-            pod(f"pod-{number:06d}", templates=[hardware.drawn(random)]),
+            pod(f"pod-{pod_index:06d}", templates=[hardware.drawn(random)]),
         )
 
 
-def _within(namespace: str, one: Json) -> Json:
-    one["metadata"]["namespace"] = namespace
-    return one
+def _within(namespace: str, api_object: Json) -> Json:
+    api_object["metadata"]["namespace"] = namespace
+    return api_object

@@ -44,21 +44,21 @@ USED: Final = 0.3
 def bundles(size: int, random: Random) -> Iterator[Json]:
     """Pods with 1-8 requests each, on nodes that differ."""
     yield from classes()
-    for number in range(size):
-        yield from mig_node(f"node-{number:05d}", GPUS, random)
+    for node_index in range(size):
+        yield from mig_node(f"node-{node_index:05d}", GPUS, random)
     free = size * GPUS * SLICES
-    for number, (name, device, slices) in enumerate(_used(size, random)):
+    for holder, (name, device, slices) in enumerate(_used(size, random)):
         free -= slices
-        yield allocated_claim(f"holder-{number:06d}", MIG_CLASS, name, [device])
+        yield allocated_claim(f"holder-{holder:06d}", MIG_CLASS, name, [device])
     kinds = _kinds(random)
     for kind, (requests, _) in enumerate(kinds):
         yield template(f"bundle-{kind:02d}", claim_spec(*requests))
-    asked = number = 0
+    asked = pod_count = 0
     while asked < DEMAND * free:
         kind = random.randrange(KINDS)
         asked += kinds[kind][1]
-        yield pod(f"pod-{number:06d}", templates=[f"bundle-{kind:02d}"])
-        number += 1
+        yield pod(f"pod-{pod_count:06d}", templates=[f"bundle-{kind:02d}"])
+        pod_count += 1
 
 
 def _used(size: int, random: Random) -> Iterator[tuple[str, str, int]]:
@@ -66,13 +66,13 @@ def _used(size: int, random: Random) -> Iterator[tuple[str, str, int]]:
     placements = [
         (profile, start) for profile in PROFILES for start in profile.starts
     ]
-    for number in range(size):
+    for node_index in range(size):
         for gpu in range(GPUS):
             if random.random() < USED:
                 profile, start = random.choice(placements)
                 label = profile.name.replace(".", "").replace("+", "-")
                 yield (
-                    f"node-{number:05d}",
+                    f"node-{node_index:05d}",
                     f"gpu-{gpu}-mig-{label}-{start}",
                     profile.slices,
                 )
@@ -90,17 +90,17 @@ def _requests(random: Random) -> tuple[list[Json], int]:
     """The requests of a kind of pods, and how many memory slices they take."""
     requests: list[Json] = []
     taken = 0
-    for number in range(random.randint(1, 8)):
+    for request_index in range(random.randint(1, 8)):
         [profile] = random.choices((*PROFILES, None), WISHES)
         size = SLICES if profile is None else profile.slices
         if requests and taken + size > LARGEST:
             continue
         taken += size
         if profile is None:
-            requests.append(exactly(f"r{number}", GPU_CLASS))
+            requests.append(exactly(f"r{request_index}", GPU_CLASS))
         else:
             wanted = (
                 f"device.attributes['{DRIVER}'].profile == '{profile.name}'"
             )
-            requests.append(exactly(f"r{number}", MIG_CLASS, wanted))
+            requests.append(exactly(f"r{request_index}", MIG_CLASS, wanted))
     return requests, taken

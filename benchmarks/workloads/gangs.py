@@ -38,16 +38,16 @@ SIZES: Final = (2, 4, 8, 16)
 def gangs(size: int, random: Random, hardware: Hardware) -> Iterator[Json]:
     """Gangs of equal pods, ten pods per node."""
     yield from hardware.cluster(size, random)
-    number = gang = 0
-    while number < size * PODS:
-        members = min(random.choice(SIZES), size * PODS - number)
+    pod_count = gang = 0
+    while pod_count < size * PODS:
+        members = min(random.choice(SIZES), size * PODS - pod_count)
         wanted = hardware.drawn(random)
         yield pod_group(f"gang-{gang:05d}", members)
-        for index in range(number, number + members):
+        for index in range(pod_count, pod_count + members):
             yield pod(
                 f"pod-{index:06d}", templates=[wanted], group=f"gang-{gang:05d}"
             )
-        number += members
+        pod_count += members
         gang += 1
 
 

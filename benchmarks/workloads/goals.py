@@ -28,11 +28,11 @@ _GOALS: Final = {
 
 
 def with_room(
-    size: int, random: Random, hardware: Hardware, each: int
+    size: int, random: Random, hardware: Hardware, pods_per_node: int
 ) -> Iterator[Json]:
     """So many pods per node."""
     yield from hardware.cluster(size, random)
-    yield from pods(size * each, hardware.deck(), random)
+    yield from pods(size * pods_per_node, hardware.deck(), random)
 
 
 def _words(goal: Goal, _: int) -> NodelessWords:
@@ -40,7 +40,7 @@ def _words(goal: Goal, _: int) -> NodelessWords:
 
 
 def _register_all() -> None:
-    for goal, (summary, hardware, each) in _GOALS.items():
+    for goal, (summary, hardware, pods_per_node) in _GOALS.items():
         words = partial(_words, goal)
         register(
             f"goal-{goal.value}",
@@ -48,7 +48,7 @@ def _register_all() -> None:
             size=5000,
             words=words,
             hardware=hardware,
-            each=each,
+            pods_per_node=pods_per_node,
         )(with_room)
 
 

@@ -53,7 +53,7 @@ def _devices(count: int, roots: int) -> list[Json]:
 
 
 def _requests(count: int) -> list[Json]:
-    return [exactly(f"gpu-{number}", GPU_CLASS) for number in range(count)]
+    return [exactly(f"gpu-{index}", GPU_CLASS) for index in range(count)]
 
 
 @register(
@@ -85,8 +85,8 @@ def union(size: int, random: Random) -> Iterator[Json]:
         for limit in (size - 1, size - 2)
     ]
     requests = [
-        exactly(f"half-{number}", GPU_CLASS, one, count=size // 2)
-        for number, one in enumerate(below)
+        exactly(f"half-{index}", GPU_CLASS, selector, count=size // 2)
+        for index, selector in enumerate(below)
     ]
     return _one_pod(_devices(size + 10, size), claim_spec(*requests))
 
@@ -164,8 +164,8 @@ def counter_sets(size: int, random: Random) -> Iterator[Json]:
         for index in range(3 * sets)
     ]
     counters = [
-        {"name": f"set-{number}", "counters": amounts(memory="25Gi")}
-        for number in range(sets)
+        {"name": f"set-{set_index}", "counters": amounts(memory="25Gi")}
+        for set_index in range(sets)
     ]
     return _one_pod(
         parts,
@@ -194,7 +194,7 @@ def capacity(size: int, random: Random) -> Iterator[Json]:
     ]
     asked = {"requests": {"memory": "6Gi"}}
     requests = [
-        exactly(f"gpu-{number}", GPU_CLASS, capacity=asked)
-        for number in range(size)
+        exactly(f"gpu-{request_index}", GPU_CLASS, capacity=asked)
+        for request_index in range(size)
     ]
     return _one_pod(shared, claim_spec(*requests))

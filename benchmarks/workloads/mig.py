@@ -37,16 +37,16 @@ def _register_all() -> None:
 def mig(size: int, random: Random, mix: str, demand: float) -> Iterator[Json]:
     """An empty cluster, and pods for a share of all memory slices."""
     yield from classes()
-    for number in range(size):
-        yield from mig_node(f"node-{number:05d}", GPUS, random)
+    for node_index in range(size):
+        yield from mig_node(f"node-{node_index:05d}", GPUS, random)
     hardware = partitions(MIXES[mix])
     yield from hardware.templates()
-    asked = number = 0
+    asked = pod_count = 0
     while asked < demand * size * GPUS * SLICES:
         wanted = hardware.drawn(random)
         asked += _SIZES[wanted]
-        yield pod(f"pod-{number:06d}", templates=[wanted])
-        number += 1
+        yield pod(f"pod-{pod_count:06d}", templates=[wanted])
+        pod_count += 1
 
 
 _register_all()

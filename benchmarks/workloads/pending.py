@@ -56,10 +56,15 @@ def pending(size: int, random: Random) -> Iterator[Json]:
     for index in range(size):
         name = f"node-{index:05d}"
         yield from _node(name, random)
-        for number, held in enumerate(_held(random), index * HELD):
-            yield allocated_claim(f"held-{number:05d}", MIG_CLASS, name, [held])
+        for claim_index, held in enumerate(_held(random), index * HELD):
+            yield allocated_claim(
+                f"held-{claim_index:05d}", MIG_CLASS, name, [held]
+            )
             yield _running(
-                f"running-{number:05d}", f"held-{number:05d}", name, random
+                f"running-{claim_index:05d}",
+                f"held-{claim_index:05d}",
+                name,
+                random,
             )
     yield claim(PENDING, claim_spec(_wish()))
     yield pod(PENDING, claims=[PENDING])
@@ -70,15 +75,17 @@ def _node(name: str, random: Random) -> Iterator[Json]:
     tainted = {
         f"gpu-{gpu}" for gpu in range(GPUS) if random.randrange(TAINTED) == 0
     }
-    for one in mig_node(name, GPUS, random):
-        if one["kind"] == "Node" and random.randrange(CORDONED) == 0:
-            one["spec"] = {"unschedulable": True}
+    for api_object in mig_node(name, GPUS, random):
+        if api_object["kind"] == "Node" and random.randrange(CORDONED) == 0:
+            api_object["spec"] = {"unschedulable": True}
         for device in (
-            one["spec"].get("devices", ()) if tainted and "spec" in one else ()
+            api_object["spec"].get("devices", ())
+            if tainted and "spec" in api_object
+            else ()
         ):
             if device["consumesCounters"][0]["counterSet"] in tainted:
                 device["taints"] = _TAINTS
-        yield one
+        yield api_object
 
 
 def _held(random: Random) -> Iterator[str]:

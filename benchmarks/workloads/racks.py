@@ -52,16 +52,16 @@ PRIORITIES: Final = {1000: 1, 100: 3, 0: 16}
 def racks(size: int, random: Random, ranked: bool) -> Iterator[Json]:
     """Gangs of equal pods with a topology constraint, and pods with one GPU that have a node."""
     yield from classes()
-    for number in range(size * NODES):
-        server, *slices = gpu_node(f"node-{number:05d}", GPUS, random)
-        server["metadata"]["labels"][RACK] = f"rack-{number // NODES:03d}"
+    for node_index in range(size * NODES):
+        server, *slices = gpu_node(f"node-{node_index:05d}", GPUS, random)
+        server["metadata"]["labels"][RACK] = f"rack-{node_index // NODES:03d}"
         yield from (server, *slices)
     yield from _running(size, random)
     for gpus in (1, 2, 4):
         yield template(
             f"gpus-{gpus}", claim_spec(exactly("gpus", GPU_CLASS, count=gpus))
         )
-    for number in range(round(size * GROUPS)):
+    for group_index in range(round(size * GROUPS)):
         gpus = random.choice((1, 2, 4))
         members = random.randint(1, NODES * GPUS // gpus)
         [priority] = (
@@ -69,26 +69,28 @@ def racks(size: int, random: Random, ranked: bool) -> Iterator[Json]:
             if ranked
             else [0]
         )
-        group = f"group-{number:04d}"
+        group = f"group-{group_index:04d}"
         yield pod_group(group, members, RACK)
         for index in range(members):
-            one = pod(
+            member = pod(
                 f"{group}-{index:02d}", templates=[f"gpus-{gpus}"], group=group
             )
-            one["spec"]["priority"] = priority
-            yield one
+            member["spec"]["priority"] = priority
+            yield member
 
 
 def _running(size: int, random: Random) -> Iterator[Json]:
     """Pods with a node, and the claims that they hold."""
     every = [
-        (number, gpu) for number in range(size * NODES) for gpu in range(GPUS)
+        (node_index, gpu)
+        for node_index in range(size * NODES)
+        for gpu in range(GPUS)
     ]
-    for index, (number, gpu) in enumerate(
+    for index, (node_index, gpu) in enumerate(
         sorted(random.sample(every, int(USED * len(every))))
     ):
-        name, home = f"running-{index:05d}", f"node-{number:05d}"
+        name, home = f"running-{index:05d}", f"node-{node_index:05d}"
         yield allocated_claim(name, GPU_CLASS, home, [f"gpu-{gpu}"])
-        one = pod(name, claims=[name])
-        one["spec"]["nodeName"] = home
-        yield one
+        running_pod = pod(name, claims=[name])
+        running_pod["spec"]["nodeName"] = home
+        yield running_pod

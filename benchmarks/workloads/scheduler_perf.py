@@ -32,7 +32,8 @@ TEN: Final = 10
 
 def _pods(count: int) -> Iterator[Json]:
     return (
-        pod(f"pod-{number:06d}", templates=["claim"]) for number in range(count)
+        pod(f"pod-{pod_index:06d}", templates=["claim"])
+        for pod_index in range(count)
     )
 
 
@@ -45,8 +46,8 @@ def _pods(count: int) -> Iterator[Json]:
 def fill(size: int, random: Random, gpus: int) -> Iterator[Json]:
     """SchedulingWithResourceClaimTemplate."""
     yield from classes()
-    for number in range(size):
-        yield from gpu_node(f"node-{number:05d}", gpus, random)
+    for node_index in range(size):
+        yield from gpu_node(f"node-{node_index:05d}", gpus, random)
     yield template("claim", claim_spec(exactly("gpu", GPU_CLASS)))
     yield from _pods(size * gpus)
 
@@ -64,13 +65,16 @@ def fill(size: int, random: Random, gpus: int) -> Iterator[Json]:
 def steady(size: int, random: Random, used: float) -> Iterator[Json]:
     """SchedulingWithResourceClaimTemplate in a steady state."""
     yield from classes()
-    for number in range(size):
-        yield from gpu_node(f"node-{number:05d}", TEN, random)
+    for node_index in range(size):
+        yield from gpu_node(f"node-{node_index:05d}", TEN, random)
     count = min(int(size * TEN * used), size * TEN - TEN)
-    for number in range(count):
-        name = f"node-{number // TEN:05d}"
+    for gpu_index in range(count):
+        name = f"node-{gpu_index // TEN:05d}"
         yield allocated_claim(
-            f"holder-{number:06d}", GPU_CLASS, name, [f"gpu-{number % TEN}"]
+            f"holder-{gpu_index:06d}",
+            GPU_CLASS,
+            name,
+            [f"gpu-{gpu_index % TEN}"],
         )
     yield template("claim", claim_spec(exactly("gpu", GPU_CLASS)))
     yield from _pods(TEN)
@@ -80,8 +84,8 @@ def steady(size: int, random: Random, used: float) -> Iterator[Json]:
 def selector(size: int, random: Random) -> Iterator[Json]:
     """SchedulingWithResourceClaimTemplate with a selector."""
     yield from classes()
-    for number in range(size):
-        yield from gpu_node(f"node-{number:05d}", TEN, random)
+    for node_index in range(size):
+        yield from gpu_node(f"node-{node_index:05d}", TEN, random)
     even = f"device.attributes['{DRIVER}'].index % 2 == 0"
     yield template("claim", claim_spec(exactly("gpu", GPU_CLASS, even)))
     yield from _pods(size * TEN // 2)
@@ -96,18 +100,20 @@ def match(size: int, random: Random) -> Iterator[Json]:
     """SchedulingWithResourceClaimTemplate with matchAttribute; devices of the roots come alternately."""
     del random
     yield from classes()
-    for number in range(size):
-        name = f"node-{number:05d}"
+    for node_index in range(size):
+        name = f"node-{node_index:05d}"
         devices = [
             device(
-                f"gpu-{one}",
-                {"type": "gpu", PCI_ROOT: f"pci0000:{one % 2:02x}"},
+                f"gpu-{device_index}",
+                {"type": "gpu", PCI_ROOT: f"pci0000:{device_index % 2:02x}"},
             )
-            for one in range(TEN)
+            for device_index in range(TEN)
         ]
         yield node(name)
         yield resource_slice(name, name, devices)
-    requests = [exactly(f"gpu-{number}", GPU_CLASS) for number in range(5)]
+    requests = [
+        exactly(f"gpu-{request_index}", GPU_CLASS) for request_index in range(5)
+    ]
     yield template(
         "claim",
         claim_spec(*requests, constraints=[{"matchAttribute": PCI_ROOT}]),
@@ -124,8 +130,8 @@ def backtracking(size: int, random: Random) -> Iterator[Json]:
     """PartitionableBacktracking."""
     del random
     yield from classes()
-    for number in range(size):
-        name = f"node-{number:05d}"
+    for node_index in range(size):
+        name = f"node-{node_index:05d}"
         sets = [
             {
                 "name": "cpu",
@@ -161,8 +167,8 @@ def backtracking(size: int, random: Random) -> Iterator[Json]:
 def capacity(size: int, random: Random) -> Iterator[Json]:
     """SteadyStateClusterResourceClaimTemplateConsumableCapacity."""
     yield from classes()
-    for number in range(size):
-        yield from shared_node(f"node-{number:05d}", 2, random)
+    for node_index in range(size):
+        yield from shared_node(f"node-{node_index:05d}", 2, random)
     yield template(
         "claim",
         claim_spec(
@@ -181,8 +187,8 @@ def prioritized(size: int, random: Random) -> Iterator[Json]:
     """SteadyStateClusterResourceClaimTemplateFirstAvailable."""
     yield from classes()
     yield device_class("nothing", "false")
-    for number in range(size):
-        yield from gpu_node(f"node-{number:05d}", TEN, random)
+    for node_index in range(size):
+        yield from gpu_node(f"node-{node_index:05d}", TEN, random)
     wanted = first_available(
         "gpu", ("none", "nothing", (), {}), ("some", GPU_CLASS, (), {})
     )
@@ -200,25 +206,32 @@ def list_attributes(size: int, random: Random) -> Iterator[Json]:
     del random
     yield from classes()
     common = [f"group-{index}" for index in range(47)]
-    for number in range(size):
-        name = f"node-{number:05d}"
+    for node_index in range(size):
+        name = f"node-{node_index:05d}"
         others = [
             device(
-                f"other-{one:02d}",
+                f"other-{device_index:02d}",
                 {
                     "type": "gpu",
-                    "groups": [f"other-{one}-{index}" for index in range(47)],
+                    "groups": [
+                        f"other-{device_index}-{index}" for index in range(47)
+                    ],
                 },
             )
-            for one in range(32)
+            for device_index in range(32)
         ]
         wanted = [
-            device(f"wanted-{one:02d}", {"type": "gpu", "groups": common})
-            for one in range(32)
+            device(
+                f"wanted-{device_index:02d}", {"type": "gpu", "groups": common}
+            )
+            for device_index in range(32)
         ]
         yield node(name)
         yield resource_slice(name, name, [*others, *wanted])
-    requests = [exactly(f"gpu-{number}", GPU_CLASS) for number in range(32)]
+    requests = [
+        exactly(f"gpu-{request_index}", GPU_CLASS)
+        for request_index in range(32)
+    ]
     yield template(
         "claim",
         claim_spec(
@@ -234,13 +247,14 @@ def list_attributes(size: int, random: Random) -> Iterator[Json]:
 def claims_of_five(size: int, random: Random) -> Iterator[Json]:
     """SchedulingWithResourceClaim."""
     yield from classes()
-    for number in range(size):
-        yield from gpu_node(f"node-{number:05d}", 2, random)
-    for number in range(size * 2):
+    for node_index in range(size):
+        yield from gpu_node(f"node-{node_index:05d}", 2, random)
+    for claim_index in range(size * 2):
         yield claim(
-            f"claim-{number:06d}", claim_spec(exactly("gpu", GPU_CLASS))
+            f"claim-{claim_index:06d}", claim_spec(exactly("gpu", GPU_CLASS))
         )
         for user in range(5):
             yield pod(
-                f"pod-{number:06d}-{user}", claims=[f"claim-{number:06d}"]
+                f"pod-{claim_index:06d}-{user}",
+                claims=[f"claim-{claim_index:06d}"],
             )

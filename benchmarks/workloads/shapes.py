@@ -76,8 +76,8 @@ def mig(size: int, random: Random, mix: str) -> Iterator[Json]:
     """Parts of H100s."""
     hardware = partitions(MIXES[mix])
     yield from hardware.cluster(size, random)
-    for number in range(size * PODS):
-        yield pod(f"pod-{number:06d}", templates=[hardware.drawn(random)])
+    for pod_index in range(size * PODS):
+        yield pod(f"pod-{pod_index:06d}", templates=[hardware.drawn(random)])
 
 
 @register(
@@ -90,9 +90,9 @@ def prioritized(size: int, random: Random) -> Iterator[Json]:
     """A third of the nodes each has A100s, H100s and H200s; pods prefer them in different orders."""
     models = ("H200", "H100", "A100")
     yield from classes()
-    for number in range(size):
+    for node_index in range(size):
         yield from gpu_node(
-            f"node-{number:05d}", GPUS, random, random.choice(models)
+            f"node-{node_index:05d}", GPUS, random, random.choice(models)
         )
     yield from in_use(size, USED, random)
     orders = (
@@ -127,8 +127,8 @@ def prioritized(size: int, random: Random) -> Iterator[Json]:
 def fine(size: int, random: Random) -> Iterator[Json]:
     """Fine-grained capacity."""
     yield from classes()
-    for number in range(size):
-        yield from shared_node(f"node-{number:05d}", GPUS, random)
+    for node_index in range(size):
+        yield from shared_node(f"node-{node_index:05d}", GPUS, random)
     hardware = shares(FINE)
     yield from hardware.templates()
     yield from pods(size * PODS, hardware.deck(), random)

@@ -30,12 +30,12 @@ OTHERS: Final = 9
 def sharing(size: int, random: Random) -> Iterator[Json]:
     """Shared claims for 1, 2 or 4 GPUs; every other one by pods that also want a GPU of their own."""
     yield from PLAIN.cluster(size, random)
-    number = size * OTHERS
-    yield from pods(number, PLAIN.deck(), random)
+    pod_count = size * OTHERS
+    yield from pods(pod_count, PLAIN.deck(), random)
     for index in range(size // NODES):
         shared = f"shared-{index:05d}"
         yield claim(shared, PLAIN.claims[PLAIN.drawn(random)])
         own = ["gpus-1"] if index % 2 else []
         for _ in range(random.choice(USERS)):
-            yield pod(f"pod-{number:06d}", claims=[shared], templates=own)
-            number += 1
+            yield pod(f"pod-{pod_count:06d}", claims=[shared], templates=own)
+            pod_count += 1

@@ -56,12 +56,12 @@ def _varied(size: int, random: Random) -> Iterator[Json]:
     }
     yield from classes()
     free: Counter[str] = Counter()
-    for number in range(size):
+    for node_index in range(size):
         if random.random() < habits.bare:
-            yield _node(_host(number), number, habits, random)
+            yield _node(_host(node_index), node_index, habits, random)
             continue
         [kind] = random.choices(habits.hardware, habits.shares)
-        yield from _server(number, kind, habits, random)
+        yield from _server(node_index, kind, habits, random)
         units = HARDWARE[kind].units
         free[kind] += units - round(units * habits.used)
     for rack in range(-(-size // habits.rack_nodes)):
@@ -78,20 +78,20 @@ def _varied(size: int, random: Random) -> Iterator[Json]:
     yield from Arrivals(habits, free, nodes, random).objects()
 
 
-def _host(number: int) -> str:
-    return f"node-{number:04d}"
+def _host(node_index: int) -> str:
+    return f"node-{node_index:04d}"
 
 
-def _rack(number: int) -> str:
-    return f"rack-{number:03d}"
+def _rack(rack: int) -> str:
+    return f"rack-{rack:03d}"
 
 
 def _server(
-    number: int, kind: str, habits: Habits, random: Random
+    node_index: int, kind: str, habits: Habits, random: Random
 ) -> Iterator[Json]:
     """A node with its devices, and who runs there."""
-    name = _host(number)
-    yield _node(name, number, habits, random)
+    name = _host(node_index)
+    yield _node(name, node_index, habits, random)
     equipment = HARDWARE[kind].equipment(name, random)
     for element in equipment.devices:
         if random.random() < _UNHEALTHY:
@@ -116,13 +116,17 @@ def _server(
                 "device": device_name,
             }
             yield from running(
-                f"running-{number:04d}-{index:02d}", name, held, habits, random
+                f"running-{node_index:04d}-{index:02d}",
+                name,
+                held,
+                habits,
+                random,
             )
 
 
-def _node(name: str, number: int, habits: Habits, random: Random) -> Json:
+def _node(name: str, node_index: int, habits: Habits, random: Random) -> Json:
     server = node(name)
-    rack = number // habits.rack_nodes
+    rack = node_index // habits.rack_nodes
     server["metadata"]["labels"] |= {
         RACK: _rack(rack),
         ZONE: ZONES[rack % len(ZONES)],

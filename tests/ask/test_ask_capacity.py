@@ -51,11 +51,11 @@ def everything() -> list[Json]:
     ]
     parts = [
         device(
-            f"part-{number}",
+            f"part-{part_index}",
             {"model": "M", "profile": "half"},
             consumesCounters=consumes("s", memory="40Gi"),
         )
-        for number in range(3)
+        for part_index in range(3)
     ]
     return [
         device_class(),
@@ -100,8 +100,8 @@ def test_devices_are_counted_by_what_they_are_to_the_next_claim() -> None:
             row.kind,
             row.name,
             *(
-                each // 2**30 // 10**9
-                for each in (row.total, row.in_use, row.largest)
+                amount // 2**30 // 10**9
+                for amount in (row.total, row.in_use, row.largest)
             ),
         )
         for row in report.amounts
@@ -180,8 +180,8 @@ def test_what_is_free_can_be_given_and_the_rest_cannot(random: Random) -> None:
     objects: list[Json] = [device_class()]
     for name in ("a", "b", "c"):
         devices = [
-            one | {"taints": [TAINT] * (random.random() < 0.3)}
-            for one in gpus(random.randint(1, 4))
+            gpu | {"taints": [TAINT] * (random.random() < 0.3)}
+            for gpu in gpus(random.randint(1, 4))
         ]
         cordoned = {"spec": {"unschedulable": random.random() < 0.3}}
         pool = resource_slice(
@@ -199,9 +199,9 @@ def test_what_is_free_can_be_given_and_the_rest_cannot(random: Random) -> None:
     report = dralloc.capacity(cluster(objects))
     [row] = report.products
     asked = [
-        one
+        manifest
         for n in range(row.total + 1)
-        for one in (
+        for manifest in (
             claim(f"wanted-{n}", request()),
             pod(f"p-{n}", f"wanted-{n}"),
         )
@@ -211,10 +211,12 @@ def test_what_is_free_can_be_given_and_the_rest_cannot(random: Random) -> None:
     )
     assert row.free == len(placed)
     assert {
-        each.node: each.free for each in report.by_node if each.free
-    } == Counter(one.node for one in placed)
+        node_row.node: node_row.free
+        for node_row in report.by_node
+        if node_row.free
+    } == Counter(placement.node for placement in placed)
     assert row.most_free == max(
-        (each.free for each in report.by_node), default=0
+        (node_row.free for node_row in report.by_node), default=0
     )
     assert row.total == row.in_use + row.free + row.blocked + sum(
         row.held_back.values()

@@ -178,7 +178,9 @@ def test_no_answer_is_withheld_whatever_is_chosen(
     objects: list[Json], mode: Mode, words: Any, part: bool
 ) -> None:
     names = [
-        one["metadata"]["name"] for one in objects if one["kind"] == "Node"
+        manifest["metadata"]["name"]
+        for manifest in objects
+        if manifest["kind"] == "Node"
     ]
     dralloc.allocate(
         cluster(objects), mode, nodes=names[:-1] if part else (), **words
@@ -192,6 +194,8 @@ def arrivals(plan: Plan) -> list[Arrival]:
             for pod, name in plan.solution.bindings
         ]
     return [
-        Arrival((one.demand.namespace, one.demand.name), one.node)
-        for one in plan.placed
+        Arrival(
+            (placement.demand.namespace, placement.demand.name), placement.node
+        )
+        for placement in plan.placed
     ]

@@ -50,7 +50,7 @@ def test_going_on_from_an_answer_is_measured() -> None:
     "name", [name for name in WORKLOADS if not name.startswith("explain")]
 )
 def test_every_workload_runs_at_a_small_size(name: str) -> None:
-    found = json.loads(
+    report = json.loads(
         run(
             "run",
             name,
@@ -63,22 +63,22 @@ def test_every_workload_runs_at_a_small_size(name: str) -> None:
             "--json",
         )
     )
-    assert (found["workload"], found["size"], found["seed"]) == (name, 3, 1)
-    assert set(found["phases"]) == set(PHASES)
-    assert found["peak_rss_mib"] > 0
+    assert (report["workload"], report["size"], report["seed"]) == (name, 3, 1)
+    assert set(report["phases"]) == set(PHASES)
+    assert report["peak_rss_mib"] > 0
     # First fit does not look at caps.
     least = (
         0
         if "caps" in WORKLOADS[name].words(3)
-        else found["first_fit"]["placed"]
+        else report["first_fit"]["placed"]
     )
-    assert least <= found["optimal"]["placed"] <= found["first_fit"]["total"]
-    assert found["optimal"]["tiers"][0]["name"] == "weight"
-    assert found["optimal"]["objective"] <= found["optimal"]["bound"]
+    assert least <= report["optimal"]["placed"] <= report["first_fit"]["total"]
+    assert report["optimal"]["tiers"][0]["name"] == "weight"
+    assert report["optimal"]["objective"] <= report["optimal"]["bound"]
 
 
 def test_equal_seeds_give_equal_objects(tmp_path: Path) -> None:
-    for place in ("a", "b"):
+    for folder in ("a", "b"):
         run(
             "run",
             "bundles",
@@ -88,7 +88,7 @@ def test_equal_seeds_give_equal_objects(tmp_path: Path) -> None:
             "7",
             "--no-optimal",
             "--export",
-            tmp_path / place,
+            tmp_path / folder,
         )
     files = sorted(path.name for path in (tmp_path / "a").iterdir())
     assert files
@@ -145,7 +145,7 @@ def test_only_what_is_an_ingredient_can_be_left_out() -> None:
 
 @pytest.mark.parametrize("format", ["json", "json.gz", "yaml"])
 def test_reading_is_compared_with_parsing(format: str) -> None:
-    found = json.loads(
+    report = json.loads(
         run(
             "reading",
             "cluster-mig-mixed",
@@ -156,9 +156,10 @@ def test_reading_is_compared_with_parsing(format: str) -> None:
             "--json",
         )
     )
-    assert found["format"] == format
+    assert report["format"] == format
     assert (
-        min(found[phase] for phase in ("load", "compile", "items", "whole")) > 0
+        min(report[phase] for phase in ("load", "compile", "items", "whole"))
+        > 0
     )
     table = run("reading", "fill", "--size", "2", "--format", format)
     assert table.count("\n orjson, ") == 2
@@ -166,7 +167,7 @@ def test_reading_is_compared_with_parsing(format: str) -> None:
 
 @pytest.mark.parametrize("limits", ["--limits", "--no-limits"])
 def test_the_scheduler_goes_through_every_pod(limits: str) -> None:
-    found = json.loads(
+    report = json.loads(
         run(
             "scheduler",
             "cluster-plain",
@@ -178,9 +179,9 @@ def test_the_scheduler_goes_through_every_pod(limits: str) -> None:
             "--json",
         )
     )
-    assert (found["pods"], found["size"]) == (20, 2)
-    assert 0 < found["placed"] <= 20
-    assert found["per_second"] > 0
+    assert (report["pods"], report["size"]) == (20, 2)
+    assert 0 < report["placed"] <= 20
+    assert report["per_second"] > 0
     assert "mode scheduler places 16 of 16 pods in " in run(
         "scheduler", "fill-8", "--size", "2", limits
     )
@@ -201,12 +202,12 @@ def test_limits_are_told_with_what_they_cost(name: str) -> None:
         "60",
         "--json",
     ).splitlines()
-    found = [json.loads(line) for line in lines]
-    assert [(row["workload"], row["limit"]) for row in found] == [
+    rows = [json.loads(line) for line in lines]
+    assert [(row["workload"], row["limit"]) for row in rows] == [
         (name, 0.001),
         (name, 60),
     ]
-    assert [row["status"] for row in found] == [
+    assert [row["status"] for row in rows] == [
         "FEASIBLE: the time was over",
         "OPTIMAL",
     ]
@@ -214,7 +215,7 @@ def test_limits_are_told_with_what_they_cost(name: str) -> None:
         row["first_fit"] <= row["placed"]
         and row["no_worse"]
         and row["kept"] == row["in_time"]
-        for row in found
+        for row in rows
     )
     assert "in 1 of 1 " in run("limits", name, "--size", "2", "--limit", "600")
 
@@ -329,10 +330,10 @@ def test_two_checkouts_are_compared_in_turns() -> None:
     """This checkout beside itself: the same work in both, so neither is many times as slow."""
     command = "run hard-union --size 3 --no-optimal"
     arguments = ("compare", ".", "--pairs", "1", "--command", command)
-    found = json.loads(run(*arguments, "--json"))
-    [[before, now]] = found["pairs"]
-    assert found["ratio"] == pytest.approx(now / before)
-    assert 1 / 5 < found["ratio"] < 5
+    report = json.loads(run(*arguments, "--json"))
+    [[before, now]] = report["pairs"]
+    assert report["ratio"] == pytest.approx(now / before)
+    assert 1 / 5 < report["ratio"] < 5
 
 
 def test_modules_are_compiled_before_runs_are_compared(

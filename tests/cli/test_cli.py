@@ -60,9 +60,9 @@ def test_allocate_prints_claims_that_can_be_loaded_again(
     result = dralloc(
         "allocate", two_claims, "--mode", "first-fit", "-o", "yaml"
     )
-    (found,) = yaml.safe_load_all(result.stdout)
+    (claim_object,) = yaml.safe_load_all(result.stdout)
     assert (
-        found["status"]["allocation"]["devices"]["results"][0]["device"]
+        claim_object["status"]["allocation"]["devices"]["results"][0]["device"]
         == "gpu-0"
     )
     again = tmp_path / "again.yaml"
@@ -76,7 +76,7 @@ def test_allocate_prints_claims_that_can_be_loaded_again(
         + result.stdout
     )
     plan = json.loads(dralloc("allocate", again, "-o", "json").stdout)
-    assert [one["demand"] for one in plan["unplaced"]] == ["default/b"]
+    assert [entry["demand"] for entry in plan["unplaced"]] == ["default/b"]
 
 
 def test_compare_prints_both_answers(two_claims: Path) -> None:
@@ -86,9 +86,9 @@ def test_compare_prints_both_answers(two_claims: Path) -> None:
         "2 claims: first fit places 1, the optimum 1 (proven optimal)"
         in result.stdout
     )
-    found = json.loads(dralloc("compare", two_claims, "--json").stdout)
-    assert found["optimal"]["status"] == "OPTIMAL"
-    assert found["optimal"]["gap"] == 0
+    comparison = json.loads(dralloc("compare", two_claims, "--json").stdout)
+    assert comparison["optimal"]["status"] == "OPTIMAL"
+    assert comparison["optimal"]["gap"] == 0
 
 
 def test_standard_input_is_read(two_claims: Path) -> None:
@@ -217,7 +217,7 @@ def case_file(tmp_path: Path) -> Path:
         {"id": "wrong", "slices": [resource_slice(gpus(1))], **base},
     ]
     path = tmp_path / "cases.jsonl"
-    path.write_text("".join(json.dumps(one) + "\n" for one in cases))
+    path.write_text("".join(json.dumps(case) + "\n" for case in cases))
     return path
 
 
@@ -232,8 +232,8 @@ def test_conformance_can_run_one_case(case_file: Path) -> None:
     result = dralloc("conformance", case_file, "--only", "empty", "--json")
     assert result.exit_code == Exit.DONE
     (line,) = result.stdout.splitlines()
-    found = json.loads(line)
-    assert found.keys() == {
+    report = json.loads(line)
+    assert report.keys() == {
         "schemaVersion",
         "name",
         "profile",
@@ -241,7 +241,7 @@ def test_conformance_can_run_one_case(case_file: Path) -> None:
         "actual",
         "difference",
     }
-    assert (found["name"], found["pass"]) == ("empty", True)
+    assert (report["name"], report["pass"]) == ("empty", True)
     assert (
         dralloc("conformance", case_file, "--only", "none").exit_code
         == Exit.INPUT
@@ -293,8 +293,8 @@ def test_kubernetes_versions_set_the_feature_gates(tmp_path: Path) -> None:
 def test_gangs_by_label(tmp_path: Path) -> None:
     path = tmp_path / "gang.yaml"
     pods = [pod("p", "a"), pod("q", "b")]
-    for one in pods:
-        one["metadata"]["labels"] = {"job": "training"}
+    for pod_object in pods:
+        pod_object["metadata"]["labels"] = {"job": "training"}
     path.write_text(
         dump(
             node(),

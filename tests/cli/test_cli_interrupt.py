@@ -84,7 +84,7 @@ def test_ctrl_c_returns_the_best_answer_so_far(tmp_path: Path) -> None:
     assert run.returncode == 0, shown
     assert "optimum, weight: best" in shown
     assert "rror" not in shown
-    found = json.loads(answer.read_text())
-    assert found["status"] == "FEASIBLE"
-    assert 0 < found["gap"] <= 1
-    assert 0 < found["tiers"][0]["value"] < found["tiers"][0]["bound"]
+    document = json.loads(answer.read_text())
+    assert document["status"] == "FEASIBLE"
+    assert 0 < document["gap"] <= 1
+    assert 0 < document["tiers"][0]["value"] < document["tiers"][0]["bound"]

@@ -22,17 +22,17 @@ def run(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def without_seconds(found: Any) -> Any:
-    if isinstance(found, dict):
+def without_seconds(document: Any) -> Any:
+    if isinstance(document, dict):
         return {
             key: without_seconds(value)
-            for key, value in found.items()
+            for key, value in document.items()
             if key != "timings"
         }
     return (
-        [without_seconds(each) for each in found]
-        if isinstance(found, list)
-        else found
+        [without_seconds(entry) for entry in document]
+        if isinstance(document, list)
+        else document
     )
 
 
@@ -40,9 +40,9 @@ def without_seconds(found: Any) -> Any:
     "command", [["allocate", "-o", "json"], ["compare", "--json"]]
 )
 def test_two_jobs_answer_as_one(command: list[str]) -> None:
-    one, two = (run(*command, MODEL, "--jobs", str(jobs)) for jobs in (1, 2))
-    assert one.exit_code == two.exit_code == Exit.DONE
-    assert without_seconds(json.loads(one.stdout)) == without_seconds(
+    single, two = (run(*command, MODEL, "--jobs", str(jobs)) for jobs in (1, 2))
+    assert single.exit_code == two.exit_code == Exit.DONE
+    assert without_seconds(json.loads(single.stdout)) == without_seconds(
         json.loads(two.stdout)
     )
 

@@ -32,24 +32,24 @@ def plan(*arguments: str | Path) -> Result:
     )
 
 
-def gpus(where: str, number: int) -> list[Json]:
+def gpus(where: str, gpu_count: int) -> list[Json]:
     """A node with GPUs, each as a whole and in two halves."""
     devices = []
-    for index in range(number):
+    for index in range(gpu_count):
         parts = (("whole", "2"), ("half", "1"), ("half", "1"))
-        for place, (kind, amount) in enumerate(parts):
+        for part_index, (kind, amount) in enumerate(parts):
             draws = consumes(f"set-{index}", units=amount)
             devices.append(
                 device(
-                    f"{kind}-{index}-{place}",
+                    f"{kind}-{index}-{part_index}",
                     {"kind": kind},
                     consumesCounters=draws,
                 )
             )
-    sets = [counters(f"set-{index}", units="2") for index in range(number)]
+    sets = [counters(f"set-{index}", units="2") for index in range(gpu_count)]
     common: Json = {"pool": where, "nodeName": where, "count": 2}
     return [
-        node(where, size=str(number)),
+        node(where, size=str(gpu_count)),
         resource_slice(devices, name=f"{where}-devices", **common),
         resource_slice(name=f"{where}-counters", sharedCounters=sets, **common),
     ]
@@ -82,20 +82,20 @@ def halves(tmp_path: Path) -> Path:
 def answer(*arguments: str | Path) -> Json:
     result = plan(*arguments, "--json")
     assert result.exit_code == Exit.DONE, result.output
-    found: Json = json.loads(result.stdout)
-    return found
+    document: Json = json.loads(result.stdout)
+    return document
 
 
 def test_headroom_of_two_claims_is_a_front(halves: Path) -> None:
-    found = answer("headroom", halves, "--claim", "half", "--claim", "whole")
-    assert [one["number"] for one in found["alone"]] == [7, 3]
-    assert [one["numbers"] for one in found["joint"]["points"]] == [
+    document = answer("headroom", halves, "--claim", "half", "--claim", "whole")
+    assert [entry["number"] for entry in document["alone"]] == [7, 3]
+    assert [point["numbers"] for point in document["joint"]["points"]] == [
         [7, 0],
         [5, 1],
         [3, 2],
         [1, 3],
     ]
-    assert found["joint"]["complete"] is found["joint"]["exact"] is True
+    assert document["joint"]["complete"] is document["joint"]["exact"] is True
     shown = plan("headroom", halves, "--claim", "half", "--claim", "whole")
     assert "What fits together" in shown.stdout
     assert "not all" not in shown.stdout
@@ -112,9 +112,9 @@ def test_a_long_front_is_cut_and_says_so(halves: Path) -> None:
         "--points",
         "2",
     )
-    found = answer(*arguments)
-    assert len(found["joint"]["points"]) == 2
-    assert found["joint"]["complete"] is False
+    document = answer(*arguments)
+    assert len(document["joint"]["points"]) == 2
+    assert document["joint"]["complete"] is False
     assert "These 2 points are not all" in plan(*arguments).stdout
 
 
@@ -132,16 +132,20 @@ def test_four_claims_have_no_front(halves: Path) -> None:
 
 
 def test_fewest_nodes_for_all_that_is_pending(halves: Path) -> None:
-    found = answer("fewest-nodes", halves)
-    assert found["mix"] == [
+    document = answer("fewest-nodes", halves)
+    assert document["mix"] == [
         {"claim": "default/half", "number": 1},
         {"claim": "default/whole", "number": 1},
     ]
-    assert {one["kind"]: one["number"] for one in found["nodes"]} == {
+    assert {row["kind"]: row["number"] for row in document["nodes"]} == {
         "large": 1,
         "small": 0,
     }
-    assert (found["cost"], found["bound"], found["exact"]) == ("1", "1", True)
+    assert (document["cost"], document["bound"], document["exact"]) == (
+        "1",
+        "1",
+        True,
+    )
 
 
 def test_the_cheapest_kinds_of_nodes(halves: Path) -> None:
@@ -155,7 +159,7 @@ def test_the_cheapest_kinds_of_nodes(halves: Path) -> None:
         "--price",
         "three=2.5",
     )
-    found = answer(
+    document = answer(
         "fewest-nodes",
         halves,
         "--claim",
@@ -164,11 +168,11 @@ def test_the_cheapest_kinds_of_nodes(halves: Path) -> None:
         "whole=3",
         *kinds,
     )
-    assert {one["kind"]: one["number"] for one in found["nodes"]} == {
+    assert {row["kind"]: row["number"] for row in document["nodes"]} == {
         "one": 2,
         "three": 1,
     }
-    assert found["cost"] == found["bound"] == "4.5"
+    assert document["cost"] == document["bound"] == "4.5"
     shown = plan(
         "fewest-nodes",
         halves,
@@ -186,15 +190,15 @@ def zones(tmp_path: Path) -> Path:
     """Four nodes of one type, two in each zone, one of them cordoned; three pods with a zone each, and a claim."""
     objects = [device_class()]
     for name, zone in (("n0", "a"), ("n1", "a"), ("n2", "b"), ("n3", "b")):
-        found, *slices = gpus(name, 1)
-        found["metadata"]["labels"] |= {"zone": zone, "type": "big"}
-        objects += [found, *slices]
+        node_object, *slices = gpus(name, 1)
+        node_object["metadata"]["labels"] |= {"zone": zone, "type": "big"}
+        objects += [node_object, *slices]
     cordon = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
     objects[1]["spec"] = {"unschedulable": True, "taints": [cordon]}
-    for place, zone in enumerate("aab"):
+    for pod_index, zone in enumerate("aab"):
         objects += [
-            claim(f"c{place}", wants("whole")),
-            pod(f"p{place}", f"c{place}", nodeSelector={"zone": zone}),
+            claim(f"c{pod_index}", wants("whole")),
+            pod(f"p{pod_index}", f"c{pod_index}", nodeSelector={"zone": zone}),
         ]
     path = tmp_path / "zones.yaml"
     path.write_text(yaml.safe_dump_all([*objects, claim("c3", wants("whole"))]))
@@ -209,13 +213,13 @@ def machines(tmp_path: Path) -> Path:
     """Three A100 and two H100 nodes with equal GPUs, and four nodes without any."""
     objects = [device_class()]
     for machine, count in (("a100", 3), ("h100", 2), ("cpu", 4)):
-        for number in range(count):
-            found, *slices = gpus(f"{machine}-{number}", 1)
-            found["metadata"]["labels"] |= {
+        for node_index in range(count):
+            node_object, *slices = gpus(f"{machine}-{node_index}", 1)
+            node_object["metadata"]["labels"] |= {
                 _INSTANCE_TYPE: machine,
                 "series": machine,
             }
-            objects += [found, *(slices if machine != "cpu" else ())]
+            objects += [node_object, *(slices if machine != "cpu" else ())]
     path = tmp_path / "machines.yaml"
     path.write_text(yaml.safe_dump_all([*objects, claim("c", wants("whole"))]))
     return path
@@ -226,14 +230,14 @@ def test_nodes_of_another_kind_are_not_counted_and_idle_ones_are(
     machines: Path, kind: str
 ) -> None:
     kinds = [kind.format(name, name) for name in ("a100", "h100", "cpu")]
-    found = answer(
+    document = answer(
         "fewest-nodes",
         machines,
         "--claim",
         "c=2",
-        *(part for one in kinds for part in ("--kind", one)),
+        *(part for definition in kinds for part in ("--kind", definition)),
     )
-    assert {one["kind"]: one["existing"] for one in found["nodes"]} == {
+    assert {row["kind"]: row["existing"] for row in document["nodes"]} == {
         "a100": 3,
         "h100": 2,
         "cpu": 4,
@@ -243,29 +247,30 @@ def test_nodes_of_another_kind_are_not_counted_and_idle_ones_are(
 def test_without_kinds_equivalent_nodes_are_counted_together(
     machines: Path,
 ) -> None:
-    found = answer("fewest-nodes", machines, "--claim", "c=2")
-    assert [(one["kind"], one["existing"]) for one in found["nodes"]] == [
+    document = answer("fewest-nodes", machines, "--claim", "c=2")
+    assert [(row["kind"], row["existing"]) for row in document["nodes"]] == [
         ("a100-0", 5)
     ]
 
 
 def test_a_cordon_makes_no_other_kind_of_node(zones: Path) -> None:
-    found = answer(
+    document = answer(
         "fewest-nodes", zones, "--claim", "c3=3", "--kind", "big=type=big"
     )
     assert [
-        (one["kind"], one["example"], one["number"]) for one in found["nodes"]
+        (row["kind"], row["example"], row["number"])
+        for row in document["nodes"]
     ] == [("big", "n0", 3)]
-    assert found["cost"] == "3"
+    assert document["cost"] == "3"
 
 
 def test_zones_are_counted_apart_where_pods_choose_them(zones: Path) -> None:
-    found = answer(
+    document = answer(
         "fewest-nodes", zones, "--kind", "big=type=big", "--price", "big=2"
     )
-    numbers = {one["example"]: one["number"] for one in found["nodes"]}
-    assert {one["kind"] for one in found["nodes"]} == {"big"}
-    assert (set(numbers), sum(numbers.values()), found["cost"]) == (
+    counts = {row["example"]: row["number"] for row in document["nodes"]}
+    assert {row["kind"] for row in document["nodes"]} == {"big"}
+    assert (set(counts), sum(counts.values()), document["cost"]) == (
         {"n0", "n2"},
         4,
         "8",
@@ -273,7 +278,7 @@ def test_zones_are_counted_apart_where_pods_choose_them(zones: Path) -> None:
     alone = answer(
         "fewest-nodes", zones, "--pod", "p2=3", "--kind", "big=type=big"
     )
-    assert [(one["example"], one["number"]) for one in alone["nodes"]] == [
+    assert [(row["example"], row["number"]) for row in alone["nodes"]] == [
         ("n2", 3)
     ]
 
@@ -350,16 +355,16 @@ def test_what_is_pending_and_cannot_be_had_is_left_out_with_the_reason(
     path.write_text(
         yaml.safe_dump_all([device_class(), *gpus("small", 1), *claims, *pods])
     )
-    found = answer("fewest-nodes", path)
-    assert found["mix"] == [{"claim": "default/whole", "number": 1}]
-    assert found["cost"] == "1"
+    document = answer("fewest-nodes", path)
+    assert document["mix"] == [{"claim": "default/whole", "number": 1}]
+    assert document["cost"] == "1"
     pods_left_out = [
         "pod default/a: shares a claim with other pods",
         "pod default/b: shares a claim with other pods",
     ]
-    assert found["leftOut"][:2] == pods_left_out
-    assert found["leftOut"][2].startswith("pod default/c: ")
-    assert found["leftOut"][3:] == [
+    assert document["leftOut"][:2] == pods_left_out
+    assert document["leftOut"][2].startswith("pod default/c: ")
+    assert document["leftOut"][3:] == [
         "default/quarter: fits on no node of kind small"
     ]
     assert (
@@ -375,9 +380,13 @@ def test_nothing_needs_no_nodes(tmp_path: Path) -> None:
             [device_class(), node("empty"), claim("a", wants("whole"))]
         )
     )
-    found = answer("fewest-nodes", path)
-    assert (found["cost"], found["nodes"], found["exact"]) == ("0", [], True)
-    assert found["leftOut"] == ["default/a: fits on no node"]
+    document = answer("fewest-nodes", path)
+    assert (document["cost"], document["nodes"], document["exact"]) == (
+        "0",
+        [],
+        True,
+    )
+    assert document["leftOut"] == ["default/a: fits on no node"]
 
 
 def test_a_device_for_all_nodes_makes_no_kind_of_node(tmp_path: Path) -> None:
@@ -403,14 +412,18 @@ def test_a_device_for_all_nodes_makes_no_kind_of_node(tmp_path: Path) -> None:
 
 
 def test_layouts(halves: Path) -> None:
-    found = answer(
+    document = answer(
         "partition-layout", halves, "--claim", "half=5", "--claim", "whole"
     )
-    assert found["onDemand"] == {"served": [5, 1], "total": 6, "bound": 6}
-    one, best = found["fixed"]
-    assert (one["layoutsPerKind"], one["total"], one["lost"]) == (1, 5, 1)
+    assert document["onDemand"] == {"served": [5, 1], "total": 6, "bound": 6}
+    single, best = document["fixed"]
+    assert (single["layoutsPerKind"], single["total"], single["lost"]) == (
+        1,
+        5,
+        1,
+    )
     assert (best["total"], best["lost"]) == (6, 0)
-    assert sorted(each["units"] for each in best["layouts"]) == [1, 3]
+    assert sorted(layout["units"] for layout in best["layouts"]) == [1, 3]
     assert (
         "one layout"
         in plan(
@@ -464,9 +477,9 @@ def test_who_asks_for_shared_devices_does_not_count(tmp_path: Path) -> None:
             [device_class(), node(), resource_slice(devices), *claims]
         )
     )
-    found = answer("partition-layout", path)
-    assert found["leftOut"] == [
+    document = answer("partition-layout", path)
+    assert document["leftOut"] == [
         "default/a: device gpu.example.com/pool-0/gpu-0: can be shared; "
         "layouts are for devices that one claim has for itself"
     ]
-    assert [each["total"] for each in found["fixed"]] == [1]
+    assert [row["total"] for row in document["fixed"]] == [1]

@@ -119,7 +119,7 @@ def validator(name: str) -> Draft202012Validator:
 def _closed(schema: Any) -> Any:
     """The schema with nothing allowed that it does not name, so that it must be complete."""
     if isinstance(schema, list):
-        return [_closed(one) for one in schema]
+        return [_closed(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
     closed = {key: _closed(value) for key, value in schema.items()}
@@ -139,16 +139,16 @@ def amounts(schema: Any, value: Any, root: Any) -> Iterator[int | str]:
     for choice in schema.get("anyOf", schema.get("oneOf", ())):
         yield from amounts(choice, value, root)
     if isinstance(value, dict):
-        for key, one in value.items():
+        for key, part in value.items():
             inner = schema.get("properties", {}).get(key) or schema.get(
                 "additionalProperties"
             )
             yield from (
-                amounts(inner, one, root) if isinstance(inner, dict) else ()
+                amounts(inner, part, root) if isinstance(inner, dict) else ()
             )
     if isinstance(value, list) and "items" in schema:
-        for one in value:
-            yield from amounts(schema["items"], one, root)
+        for part in value:
+            yield from amounts(schema["items"], part, root)
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -168,28 +168,30 @@ def test_what_a_command_prints_keeps_its_schema(
             if name == "conformance"
             else None
         )
-        for found in printed or [json.loads(result.stdout)]:
-            assert found["schemaVersion"] == VERSION
+        for answer in printed or [json.loads(result.stdout)]:
+            assert answer["schemaVersion"] == VERSION
             errors = [
                 error.message
-                for error in validator(document).iter_errors(found)
+                for error in validator(document).iter_errors(answer)
             ]
             assert errors == []
             schema = document_of(document).json_schema()
             assert all(
-                isinstance(one, int) or str(parse_quantity(one)) == one
-                for one in amounts(schema, found, schema)
+                isinstance(amount, int) or str(parse_quantity(amount)) == amount
+                for amount in amounts(schema, answer, schema)
             )
 
 
 def test_amounts_are_found() -> None:
     schema = document_of("stranded").json_schema()
-    found = json.loads(
+    answer = json.loads(
         CliRunner().invoke(app, ["stranded", MIG, "--json"]).stdout
     )
-    found_amounts = list(amounts(schema, found, schema))
+    found_amounts = list(amounts(schema, answer, schema))
     assert len(found_amounts) > 50
-    assert {type(one) for one in found_amounts} == {int}, "nothing is in parts"
+    assert {type(amount) for amount in found_amounts} == {int}, (
+        "nothing is in parts"
+    )
 
 
 def test_every_command_with_json_has_a_schema_that_is_tested() -> None:
@@ -204,15 +206,17 @@ def test_every_command_with_json_has_a_schema_that_is_tested() -> None:
             if hasattr(command, "commands"):
                 yield from with_json(command, *path, name)
             elif {"--json", "--output"} & {
-                option for one in command.params for option in one.opts
+                option
+                for parameter in command.params
+                for option in parameter.opts
             }:
                 yield name
 
     # Files of other kinds.
     without = {"report", "simulate", "study", "snapshot", "redact"}
-    found = set(with_json(typer.main.get_command(app))) - without
+    names = set(with_json(typer.main.get_command(app))) - without
     # Other answers of apply and explain.
-    assert found == set(DOCUMENTS) - {"apply-status", "explain-all"}
+    assert names == set(DOCUMENTS) - {"apply-status", "explain-all"}
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

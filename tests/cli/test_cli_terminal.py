@@ -79,8 +79,10 @@ def test_names_are_shown_and_not_obeyed(evil: Path, command: list[str]) -> None:
 
 
 def test_data_for_machines_is_exact(evil: Path) -> None:
-    found = json.loads(run("allocate", evil, "-o", "json").stdout)
-    assert [one["demand"] for one in found["unplaced"]] == [f"default/b{EVIL}"]
+    document = json.loads(run("allocate", evil, "-o", "json").stdout)
+    assert [row["demand"] for row in document["unplaced"]] == [
+        f"default/b{EVIL}"
+    ]
     (written,) = yaml.safe_load_all(run("allocate", evil, "-o", "yaml").stdout)
     assert written["metadata"]["name"] == f"a{EVIL}"
 
@@ -93,26 +95,26 @@ LONG = "x" * 55
 def long_names(tmp_path: Path) -> Path:
     """Two nodes with a device each and three pods; each name has 60 characters."""
     objects = [device_class(f"clas-{LONG}")]
-    for number in range(2):
-        node_name = f"nod{number}-{LONG}"
+    for node_index in range(2):
+        node_name = f"nod{node_index}-{LONG}"
         devices = [
             {
-                "name": f"dev{number}-{LONG}",
-                "attributes": {"model": {"string": f"mod{number}-{LONG}"}},
+                "name": f"dev{node_index}-{LONG}",
+                "attributes": {"model": {"string": f"mod{node_index}-{LONG}"}},
             }
         ]
         published = resource_slice(
             devices,
-            name=f"slc{number}-{LONG}",
-            pool=f"poo{number}-{LONG}",
+            name=f"slc{node_index}-{LONG}",
+            pool=f"poo{node_index}-{LONG}",
             nodeName=node_name,
         )
         objects += [node(node_name), published]
-    for number in range(3):
+    for pod_index in range(3):
         asked = request(f"req-{LONG}", device_class=f"clas-{LONG}")
         objects += [
-            claim(f"cla{number}-{LONG}", asked),
-            pod(f"pod{number}-{LONG}", f"cla{number}-{LONG}"),
+            claim(f"cla{pod_index}-{LONG}", asked),
+            pod(f"pod{pod_index}-{LONG}", f"cla{pod_index}-{LONG}"),
         ]
     path = tmp_path / "cluster.yaml"
     path.write_text(yaml.safe_dump_all(objects))
@@ -252,12 +254,12 @@ def test_neither_is_by_commands_about_other_things(
     (tmp_path / f"cluster-{LONG}.yaml").write_text(long_names.read_text())
     cases = [
         {
-            "id": f"case{number}-{LONG}",
-            "expression": f"device.driver == 'dri{number}-{LONG}'",
+            "id": f"case{case_index}-{LONG}",
+            "expression": f"device.driver == 'dri{case_index}-{LONG}'",
             "device": {"driver": f"dri0-{LONG}"},
             "expect": "true",
         }
-        for number in range(2)
+        for case_index in range(2)
     ]
     recorded = tmp_path / f"cases-{LONG}.jsonl"
     recorded.write_text("\n".join(map(json.dumps, cases)))
@@ -293,20 +295,22 @@ def test_a_table_that_wraps_or_splits_would_be_seen(shown: str) -> None:
         expect_whole_lines(result(shown), result(whole))
 
 
-def expression_that_fails(number: int) -> str:
-    return f'device.attributes["gpu.example.com"].absent{number} == "a"'
+def expression_that_fails(expression_index: int) -> str:
+    return (
+        f'device.attributes["gpu.example.com"].absent{expression_index} == "a"'
+    )
 
 
 def test_many_failures_of_a_selector_are_one_line(long_names: Path) -> None:
     """One for each class or expression, however many claims and devices there are."""
     objects = list(yaml.safe_load_all(long_names.read_text()))
-    for number, number_of_expression in enumerate((0, 0, 0, 1)):
+    for claim_index, number_of_expression in enumerate((0, 0, 0, 1)):
         asked = request(
             f"req-{LONG}",
             expression_that_fails(number_of_expression),
             device_class=f"clas-{LONG}",
         )
-        objects.append(claim(f"fai{number}-{LONG}", asked))
+        objects.append(claim(f"fai{claim_index}-{LONG}", asked))
     long_names.write_text(yaml.safe_dump_all(objects))
     told = run("allocate", long_names).stderr.splitlines()
     assert len(told) == 2

@@ -35,7 +35,10 @@ def test_pods_and_claims_without_a_pod_are_demands() -> None:
     )
     demands = compile_cluster(given).problem.demands
     assert [
-        (demand.key.name, [one.key.name for one in demand.claims])
+        (
+            demand.key.name,
+            [demand_claim.key.name for demand_claim in demand.claims],
+        )
         for demand in demands
     ] == [
         ("p", ["a", "b"]),
@@ -107,8 +110,8 @@ def test_only_attributes_that_constraints_name_are_kept() -> None:
 def test_named_nodes_are_the_only_ones_in_the_named_order() -> None:
     given = cluster(node("node-0"), node("node-1"), node("node-2"))
     assert [
-        one.name
-        for one in compile_cluster(
+        problem_node.name
+        for problem_node in compile_cluster(
             given, nodes=["node-2", "node-0"]
         ).problem.nodes
     ] == [
@@ -186,16 +189,23 @@ def test_equal_claims_have_alternatives_of_their_own_and_their_names_in_errors()
     )
     problem = compile_cluster(given).problem
     asked = [list(demand.alternatives()) for demand in problem.demands]
-    assert [one.index for each in asked for one in each] == list(range(10))
     assert [
-        [(str(one.name), one.rank, one.count) for one in each]
-        for each in asked[1:3]
+        alternative.index
+        for alternatives in asked
+        for alternative in alternatives
+    ] == list(range(10))
+    assert [
+        [
+            (str(alternative.name), alternative.rank, alternative.count)
+            for alternative in alternatives
+        ]
+        for alternatives in asked[1:3]
     ] == [[("r/a", 0, 1), ("r/b", 1, 2), ("s", 0, 1)]] * 2
     errors = [
-        str(problem.eligibility.selects(each[0].index, DeviceIndex(0))).split(
-            ":"
-        )[0]
-        for each in asked[:3]
+        str(
+            problem.eligibility.selects(alternatives[0].index, DeviceIndex(0))
+        ).split(":")[0]
+        for alternatives in asked[:3]
     ]
     assert errors == ["claim default/a", "claim default/b", "claim default/c"]
 
@@ -207,9 +217,9 @@ def test_equal_claims_that_can_never_be_served_say_so_for_themselves() -> None:
         [claim(name, request(device_class="none")) for name in "ab"],
     )
     defects = [
-        one.defect
+        alternative.defect
         for demand in compile_cluster(given).problem.demands
-        for one in demand.alternatives()
+        for alternative in demand.alternatives()
     ]
     assert [defect.split(",")[0] for defect in defects] == [
         "claim default/a",

@@ -29,12 +29,12 @@ from wire import (
 def written(*objects: Json | list[Json]) -> dict[str, Any]:
     """The wire form of each allocation by claim name."""
     compiled = compile_cluster(cluster(*objects))
-    found = allocations(compiled, first_fit(compiled.problem))
+    by_claim = allocations(compiled, first_fit(compiled.problem))
     return {
-        key.name: one.model_dump(
+        key.name: allocation.model_dump(
             mode="json", by_alias=True, exclude_defaults=True
         )
-        for key, one in found.items()
+        for key, allocation in by_claim.items()
     }
 
 
@@ -55,13 +55,13 @@ def test_results_carry_what_the_request_said() -> None:
             )
         ]
     )
-    found = written(
+    wire_forms = written(
         node(),
         device_class(),
         slices,
         claim("a", request(adminAccess=True, tolerations=[toleration])),
     )
-    assert found["a"]["devices"]["results"] == [
+    assert wire_forms["a"]["devices"]["results"] == [
         {
             "request": "gpu",
             "driver": "gpu.example.com",
@@ -134,15 +134,15 @@ def test_configs_of_classes_then_of_the_claim_with_their_requests() -> None:
         {"requests": ["b/small"], **opaque(n=4)},
         {"requests": ["b", "a", "c"], **opaque(n=5)},
     ]
-    found = written(
+    wire_forms = written(
         node(),
         classes,
         resource_slice(gpus(3)),
         claim("x", *requests, config=configs),
     )
     assert [
-        (one.get("requests"), one["opaque"]["parameters"])
-        for one in found["x"]["devices"]["config"]
+        (config.get("requests"), config["opaque"]["parameters"])
+        for config in wire_forms["x"]["devices"]["config"]
     ] == [
         (["a", "c"], {"of": "one"}),
         (["b/small"], {"of": "two"}),
@@ -164,7 +164,7 @@ def selector(*terms: Json) -> Json:
 
 
 def test_a_node_local_device_ties_the_claim_to_the_node() -> None:
-    found = written(
+    wire_forms = written(
         node(), device_class(), resource_slice(gpus(1)), claim("a", request())
     )
     only = {
@@ -172,7 +172,7 @@ def test_a_node_local_device_ties_the_claim_to_the_node() -> None:
             {"key": "metadata.name", "operator": "In", "values": ["node-0"]}
         ]
     }
-    assert found["a"]["nodeSelector"] == selector(only)
+    assert wire_forms["a"]["nodeSelector"] == selector(only)
 
 
 def test_network_attached_devices_merge_their_selectors() -> None:
@@ -196,7 +196,7 @@ def test_network_attached_devices_merge_their_selectors() -> None:
             nodeSelector=selector(term("zone", "a")),
         ),
     ]
-    found = written(
+    wire_forms = written(
         node(zone="a", rack="1"),
         device_class(),
         slices,
@@ -206,7 +206,9 @@ def test_network_attached_devices_merge_their_selectors() -> None:
         term("zone", "a")["matchExpressions"]
         + term("rack", "1")["matchExpressions"]
     )
-    assert found["a"]["nodeSelector"] == selector({"matchExpressions": merged})
+    assert wire_forms["a"]["nodeSelector"] == selector(
+        {"matchExpressions": merged}
+    )
 
 
 def test_devices_of_all_nodes_need_no_selector_unless_they_bind() -> None:
@@ -236,9 +238,10 @@ def test_only_pods_that_exist_reserve_a_claim() -> None:
             pods,
         )
     )
-    (found,) = allocated_claims(compiled, first_fit(compiled.problem))
+    (written_claim,) = allocated_claims(compiled, first_fit(compiled.problem))
     assert [
-        (one.resource, one.name, one.uid) for one in found.status.reserved_for
+        (consumer.resource, consumer.name, consumer.uid)
+        for consumer in written_claim.status.reserved_for
     ] == [("pods", "p", "1234")]
 
 
@@ -251,10 +254,12 @@ def test_a_claim_that_no_pod_uses_is_not_reserved_for_a_pod_of_its_name() -> (
     compiled = compile_cluster(
         cluster(node(), device_class(), resource_slice(gpus(2)), *claims, user)
     )
-    found = allocated_claims(compiled, first_fit(compiled.problem))
+    written_claims = allocated_claims(compiled, first_fit(compiled.problem))
     assert {
-        one.name: [each.name for each in one.status.reserved_for]
-        for one in found
+        written_claim.name: [
+            consumer.name for consumer in written_claim.status.reserved_for
+        ]
+        for written_claim in written_claims
     } == {"x": [], "y": ["x"]}
 
 
@@ -267,8 +272,10 @@ def test_what_is_written_loads_again_as_usage() -> None:
     ]
     compiled = compile_cluster(cluster(*objects))
     claims = [
-        to_wire(one)
-        for one in allocated_claims(compiled, first_fit(compiled.problem))
+        to_wire(written_claim)
+        for written_claim in allocated_claims(
+            compiled, first_fit(compiled.problem)
+        )
     ]
     again = compile_cluster(
         load_documents([*objects[:3], *claims], source="test")

@@ -24,9 +24,9 @@ _RULES: Final = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 def fences(page: Path, *languages: str) -> Iterator[str]:
     return (
-        found["text"]
-        for found in FENCE.finditer(page.read_text())
-        if found["language"] in languages
+        block["text"]
+        for block in FENCE.finditer(page.read_text())
+        if block["language"] in languages
     )
 
 
@@ -35,20 +35,20 @@ def commands() -> dict[str, dict[Path, str]]:
 
     Commands have a prompt; in the READMEs of models some have none, and their output follows elsewhere.
     """
-    found: dict[str, dict[Path, str]] = defaultdict(dict)
+    pages_by_command: dict[str, dict[Path, str]] = defaultdict(dict)
     for page in PAGES:
         for text in fences(page, "", "console"):
             for shown in COMMAND.finditer(text):
-                found[shown["command"]][page] = shown["output"]
+                pages_by_command[shown["command"]][page] = shown["output"]
             if text.startswith("dralloc "):
-                found.update(
+                pages_by_command.update(
                     {
                         line: {page: ""}
                         for line in text.splitlines()
-                        if line not in found
+                        if line not in pages_by_command
                     }
                 )
-    return found
+    return pages_by_command
 
 
 SHOWN: Final = commands()

@@ -108,16 +108,18 @@ def test_every_picture_and_answer_of_a_notebook_can_be_read_without_eyes(
     nbclient.execute(book, cwd=str(tmp_path), timeout=300)
     _, pictures, answer = (cell["outputs"] for cell in book["cells"])
     shown = [
-        one["data"]["text/html"]
-        for one in pictures
-        if "text/html" in one["data"]
+        picture["data"]["text/html"]
+        for picture in pictures
+        if "text/html" in picture["data"]
     ]
     assert len(shown) == 2
     assert shown[0].startswith(
         '<img alt="2 of 2 pods are placed. By node: h100 2. Not placed by first fit: default/large." '
     )
-    assert not [one for one in pictures if "image/png" in one["data"]]
-    (data,) = (one["data"] for one in answer)
+    assert not [
+        picture for picture in pictures if "image/png" in picture["data"]
+    ]
+    (data,) = (output["data"] for output in answer)
     assert data["text/plain"].startswith("<Comparison: 2 pods: ")
     assert (
         data["text/html"].count("<svg")

@@ -47,7 +47,8 @@ def test_pictures_can_be_taken(tmp_path: Path) -> None:
     with Image.open(light) as image, Image.open(dark) as other:
         assert image.size == other.size
         dark_parts = [
-            sum(one.convert("L").histogram()[:64]) for one in (image, other)
+            sum(picture.convert("L").histogram()[:64])
+            for picture in (image, other)
         ]
     assert dark_parts[0] < dark_parts[1]
 

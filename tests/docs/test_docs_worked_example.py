@@ -142,7 +142,10 @@ def division(pattern_effort: int) -> Division:
 
 def placed(plan: dralloc.Plan) -> set[str]:
     whole = problem()
-    keys = [whole.demands[each.demand].key for each in plan.solution.placements]
+    keys = [
+        whole.demands[placement.demand].key
+        for placement in plan.solution.placements
+    ]
     return {key.name for key in keys}
 
 

@@ -55,23 +55,26 @@ def _excerpt(random: Random, documents: Sequence[Document]) -> list[Document]:
             range(len(documents)), min(len(documents), _MOST_DOCUMENTS)
         )
     )
-    found = [deepcopy(documents[number]) for number in chosen]
-    while len(found) > 1 and sum(len(str(one)) for one in found) > _LONGEST:
-        found.pop(random.randrange(len(found)))
-    return found
+    excerpt = [deepcopy(documents[index]) for index in chosen]
+    while (
+        len(excerpt) > 1
+        and sum(len(str(document)) for document in excerpt) > _LONGEST
+    ):
+        excerpt.pop(random.randrange(len(excerpt)))
+    return excerpt
 
 
 def _places(part: Any) -> Iterator[_Place]:
     """Every value below, by what holds it."""
-    left = [part]
-    while left:
-        holder = left.pop()
+    stack = [part]
+    while stack:
+        holder = stack.pop()
         for key, value in list(
             holder.items() if isinstance(holder, dict) else enumerate(holder)
         ):
             yield holder, key
             if isinstance(value, dict | list):
-                left.append(value)
+                stack.append(value)
 
 
 def _place(
@@ -80,12 +83,12 @@ def _place(
     wanted: type | tuple[type, ...] = object,
 ) -> _Place:
     """Some value of a type; or the first object as a whole, if there is none."""
-    found = [
+    locations = [
         (holder, key)
         for holder, key in _places(documents)
         if isinstance(holder[key], wanted)
     ]
-    return random.choice(found) if found else (documents, slice(0, 1))
+    return random.choice(locations) if locations else (documents, slice(0, 1))
 
 
 def _replace(random: Random, documents: list[Document]) -> None:
@@ -106,7 +109,7 @@ def _replace_alike(random: Random, documents: list[Document]) -> None:
             for where, other in _places(documents)
             if type(where[other]) is kind
         ]
-        ours = [one for one in VALUES if type(one) is kind]
+        ours = [value for value in VALUES if type(value) is kind]
         holder[key] = random.choice(random.choice((theirs, ours)))
 
 
@@ -164,12 +167,12 @@ def _wrap(random: Random, documents: list[Document]) -> None:
 def _copy(random: Random, documents: list[Document]) -> None:
     """An object again: as it is, or many times under other names."""
     chosen = random.choice(documents) if documents else {}
-    for number in range(random.choice((1, 2, 40))):
+    for copy_index in range(random.choice((1, 2, 40))):
         other = deepcopy(chosen)
         if isinstance(other, dict) and isinstance(other.get("metadata"), dict):
             other["metadata"]["name"] = (
-                f"{other['metadata'].get('name')}-{number}"
-                if number
+                f"{other['metadata'].get('name')}-{copy_index}"
+                if copy_index
                 else "again"
             )
         documents.append(other)
@@ -177,13 +180,13 @@ def _copy(random: Random, documents: list[Document]) -> None:
 
 def _ask(random: Random, documents: list[Document]) -> None:
     """Another expression in a selector."""
-    found = [
+    locations = [
         (holder, key)
         for holder, key in _places(documents)
         if key == "expression"
     ]
-    if found:
-        holder, key = random.choice(found)
+    if locations:
+        holder, key = random.choice(locations)
         holder[key] = random.choice(EXPRESSIONS)
 
 
@@ -210,7 +213,9 @@ def _written(random: Random, documents: list[Document]) -> tuple[str, bytes]:
     except RecursionError:
         form = "lines"
     if form == "lines":
-        return ".json", "\n".join(_json(one) for one in documents).encode()
+        return ".json", "\n".join(
+            _json(document) for document in documents
+        ).encode()
     whole = {"apiVersion": "v1", "kind": "List", "items": documents}
     return ".json", _json(
         whole, indent=4 if form == "indented" else None
@@ -279,23 +284,27 @@ _BYTES: Final[tuple[Callable[[Random, bytes], bytes], ...]] = (
 def read_corpus(root: Path, *more: Path) -> Corpus:
     """The objects of each model, and of each file in other directories."""
     models = [
-        sorted(one.rglob("*.yaml"))
-        for one in sorted((root / "models").glob("**/"))
-        if any(one.glob("*.yaml"))
+        sorted(directory.rglob("*.yaml"))
+        for directory in sorted((root / "models").glob("**/"))
+        if any(directory.glob("*.yaml"))
     ]
-    files = [[one] for folder in more for one in sorted(folder.rglob("*.yaml"))]
-    found = [
+    files = [
+        [file] for folder in more for file in sorted(folder.rglob("*.yaml"))
+    ]
+    corpus = [
         (group[0].parent.name, list(_documents(group)))
         for group in (*models, *files)
     ]
-    return [(name, documents) for name, documents in found if documents]
+    return [(name, documents) for name, documents in corpus if documents]
 
 
 def _documents(files: Sequence[Path]) -> Iterator[Document]:
     for file in files:
         if file.name != "expected.yaml":
             yield from (
-                one
-                for one in yaml.load_all(file.read_text(), yaml.CSafeLoader)
-                if isinstance(one, dict)
+                document
+                for document in yaml.load_all(
+                    file.read_text(), yaml.CSafeLoader
+                )
+                if isinstance(document, dict)
             )

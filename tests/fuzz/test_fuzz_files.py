@@ -19,9 +19,10 @@ def test_damaged_files() -> None:
     first, _, last = os.environ.get(
         "DRALLOC_FUZZ", str(examples(200))
     ).rpartition(":")
-    found = failures(range(int(first or 0), int(last)), CORPUS)
+    failed_trials = failures(range(int(first or 0), int(last)), CORPUS)
     assert [
-        f"seed {one.seed}: {one.command}: {one.what[-2000:]}" for one in found
+        f"seed {trial.seed}: {trial.command}: {trial.what[-2000:]}"
+        for trial in failed_trials
     ] == []
 
 

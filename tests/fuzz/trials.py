@@ -50,26 +50,26 @@ class _TooSlowError(BaseException):
 
 def failures(seeds: Sequence[int], corpus: Corpus) -> Iterator[Failure]:
     """What fails of the files of these seeds. A child that dies or hangs is followed by another."""
-    left = list(seeds)
-    while left:
+    remaining = list(seeds)
+    while remaining:
         here, there = _FORK.Pipe(duplex=False)
         child = _FORK.Process(
-            target=_child, args=(left, corpus, there), daemon=True
+            target=_child, args=(remaining, corpus, there), daemon=True
         )
         child.start()
         there.close()
         try:
-            while left:
-                found = here.recv() if here.poll(_PATIENCE) else None
-                if found is None:
+            while remaining:
+                seed_failures = here.recv() if here.poll(_PATIENCE) else None
+                if seed_failures is None:
                     raise EOFError
-                yield from found
-                left.pop(0)
+                yield from seed_failures
+                remaining.pop(0)
         except EOFError:
             child.kill()
             child.join()
             yield Failure(
-                left.pop(0),
+                remaining.pop(0),
                 "some command",
                 f"hangs, or the process died: {child.exitcode}",
             )

@@ -15,7 +15,10 @@ import kubecel
 
 MODULES = [
     kubecel.__name__,
-    *(one.name for one in pkgutil.walk_packages(kubecel.__path__, "kubecel.")),
+    *(
+        module.name
+        for module in pkgutil.walk_packages(kubecel.__path__, "kubecel.")
+    ),
 ]
 README = Path(kubecel.__path__[0]) / "README.md"
 
@@ -26,9 +29,9 @@ def test_docstrings(name: str) -> None:
 
 
 def test_readme() -> None:
-    found = doctest.testfile(str(README), module_relative=False)
-    assert found.attempted > 5
-    assert found.failed == 0
+    results = doctest.testfile(str(README), module_relative=False)
+    assert results.attempted > 5
+    assert results.failed == 0
 
 
 def test_the_readme_names_what_is_public() -> None:

@@ -274,9 +274,7 @@ def test_the_minus_of_a_number_binds_closest(
 
 
 def test_no_more_than_a_hundred_errors_are_shown() -> None:
-    message = compile_message(
-        " && ".join(f"a{number}" for number in range(103))
-    )
+    message = compile_message(" && ".join(f"a{index}" for index in range(103)))
     assert message.count("ERROR") == 100
     assert message.endswith("\n3 more errors were truncated")
 

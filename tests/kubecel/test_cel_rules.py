@@ -18,7 +18,7 @@ def test_rules(name: str) -> None:
     random = Random(name)
     cases = [CLASSES[name](random) for _ in range(EXAMPLES)]
     assert [
-        (text, answer, found)
+        (text, answer, result)
         for text, answer in cases
-        if (found := evaluate(text)) != answer
+        if (result := evaluate(text)) != answer
     ] == []

@@ -49,10 +49,10 @@ def objects(pods: int) -> list[Any]:
     """Two nodes with a GPU for every second pod; one claim is allocated."""
     held = allocated("held", {"pool": "node-0", "device": "gpu-0"})
     wanted: list[Json] = []
-    for number in range(pods):
+    for index in range(pods):
         wanted += [
-            claim(f"claim-{number}", request()),
-            pod(f"pod-{number}", f"claim-{number}"),
+            claim(f"claim-{index}", request()),
+            pod(f"pod-{index}", f"claim-{index}"),
         ]
     slices = [
         resource_slice(gpus(pods // 4), name=name, pool=name, nodeName=name)
@@ -149,7 +149,7 @@ def test_what_holds_a_whole_cluster_is_shown_by_its_size() -> None:
 def test_a_long_headline_is_cut() -> None:
     answer = replace(
         drain(source(), "node-0"),
-        nodes=tuple(f"node-{number}" for number in range(5000)),
+        nodes=tuple(f"node-{index}" for index in range(5000)),
     )
     assert len(repr(answer)) < 400
 

@@ -35,9 +35,13 @@ def test_products_are_of_their_own_class() -> None:
     cluster = builder.cluster()
     assert sorted(cluster.classes) == ["a-100", "t4"]
     plan = dralloc.allocate(cluster)
-    assert {str(one.key) for one in plan.unplaced} == {"default/a-100-x1-2"}
+    assert {str(demand.key) for demand in plan.unplaced} == {
+        "default/a-100-x1-2"
+    }
     drivers = {
-        one.device_id.driver for claim in plan.claims for one in claim.results
+        result.device_id.driver
+        for claim in plan.claims
+        for result in claim.results
     }
     assert drivers == {"gpus.of.mine"}
 
@@ -54,13 +58,20 @@ def test_objects_are_those_of_kubernetes() -> None:
         2, {"T4": 1}, name="train", labels={"job": "x"}
     )
     builder.pods(1, {"T4": 1}, name="train")
-    names = [(one["kind"], one["metadata"]["name"]) for one in builder.objects]
+    names = [
+        (document["kind"], document["metadata"]["name"])
+        for document in builder.objects
+    ]
     assert len(set(names)) == len(names)
     assert (
         names.count(("Node", "node-2")) == names.count(("Pod", "train-2")) == 1
     )
-    found = dralloc.validate(dralloc.load(builder.objects))
-    assert [one for one in found if one.level.value == "error"] == []
+    validation = dralloc.validate(dralloc.load(builder.objects))
+    assert [
+        violation
+        for violation in validation
+        if violation.level.value == "error"
+    ] == []
 
 
 def test_what_it_refuses() -> None:

@@ -42,7 +42,7 @@ def two_nodes() -> dralloc.Cluster:
 
 
 def where(plan: dralloc.Plan) -> list[str]:
-    return [one["node"] for one in plan.to_dict()["placed"]]
+    return [row["node"] for row in plan.to_dict()["placed"]]
 
 
 def test_words_are_the_fields() -> None:
@@ -53,7 +53,9 @@ def test_the_command_line_has_them_all() -> None:
     options = set(SCHEDULER) - {"feature"}
     several = {"nodes": "node", "caps": "cap"}
     choices = (
-        {one.name for one in fields(Choices)} - IN_PYTHON_ONLY - {"features"}
+        {field.name for field in fields(Choices)}
+        - IN_PYTHON_ONLY
+        - {"features"}
     )
     assert options == {several.get(name, name) for name in choices}
 

@@ -88,12 +88,12 @@ def slices(*specs: dict[str, object]) -> list[ResourceSlice]:
     pool = ResourcePool(name="p", resource_slice_count=len(specs))
     return [
         ResourceSlice(
-            metadata=ObjectMeta(name=f"s{number}"),
+            metadata=ObjectMeta(name=f"s{index}"),
             spec=ResourceSliceSpec.model_validate(
                 {"driver": "d", "pool": pool, **spec}
             ),
         )
-        for number, spec in enumerate(specs)
+        for index, spec in enumerate(specs)
     ]
 
 
@@ -226,7 +226,7 @@ def test_owners_become_pods(
         CLASS + TEMPLATE + PRIORITY + owner(kind, api_version, extra=extra)
     )
     assert [pod.name for pod in cluster.pods] == [
-        f"web-{number}" for number in range(count)
+        f"web-{index}" for index in range(count)
     ]
     assert [pod.spec.priority for pod in cluster.pods] == [1000] * count
     assert len(cluster.claims) == count
@@ -374,9 +374,12 @@ def test_without_any_name_one_node_is_assumed_for_devices_of_all_nodes() -> (
 
 
 def test_the_same_object_twice() -> None:
-    [one] = slices({"all_nodes": True})
+    [resource_slice] = slices({"all_nodes": True})
     cluster = Cluster.of(
-        [Located(one, "a.yaml"), Located(one.model_copy(), "b.yaml")]
+        [
+            Located(resource_slice, "a.yaml"),
+            Located(resource_slice.model_copy(), "b.yaml"),
+        ]
     )
     assert len(cluster.slices) == 1
     assert (
@@ -386,9 +389,14 @@ def test_the_same_object_twice() -> None:
 
 
 def test_different_objects_with_one_name() -> None:
-    [one], [other] = slices({"all_nodes": True}), slices({"node_name": "n"})
+    [resource_slice], [other] = (
+        slices({"all_nodes": True}),
+        slices({"node_name": "n"}),
+    )
     with pytest.raises(InputError) as error:
-        Cluster.of([Located(one, "a.yaml"), Located(other, "b.yaml"), other])
+        Cluster.of(
+            [Located(resource_slice, "a.yaml"), Located(other, "b.yaml"), other]
+        )
     assert str(error.value) == (
         "b.yaml: ResourceSlice s0: was given before in a.yaml with different content\n"
         "ResourceSlice s0: was given before in a.yaml with different content"

@@ -243,5 +243,5 @@ def test_the_largest_quantities_are_written_as_ones_that_can_be_read(
 def test_a_quantity_is_written_as_one_that_equals_it(
     digits: int, exponent: int
 ) -> None:
-    found = parse_quantity(f"{digits}e{exponent}")
-    assert parse_quantity(str(found)) == found
+    quantity = parse_quantity(f"{digits}e{exponent}")
+    assert parse_quantity(str(quantity)) == quantity

@@ -74,7 +74,7 @@ def test_a_line_break_at_the_start_of_a_line_is_an_empty_line_above() -> None:
 
 
 def test_nothing_is_wrapped_and_nothing_is_cut() -> None:
-    words = [f"word-{number}" for number in range(60)]
+    words = [f"word-{index}" for index in range(60)]
     name = "n" * 200
     table = Table("", ("name", ">count"), [(name, "1"), ("short", "22")])
     shown = as_text([Line(" ".join(words)), table]).split("\n")

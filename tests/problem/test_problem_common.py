@@ -76,8 +76,8 @@ def test_every_device_that_two_nodes_can_use_is_common_once(
         assert problem.devices[device].slot in shared.slots
     users = {
         device: {
-            number
-            for number, node in enumerate(problem.nodes)
+            node_index
+            for node_index, node in enumerate(problem.nodes)
             if device in list(node.devices())
         }
         for device in range(len(problem.devices))

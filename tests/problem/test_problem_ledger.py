@@ -71,8 +71,8 @@ def problem(
         for name in ("memory", "slices")
     )
     counters = tuple(
-        Counter(name, 20, left, 0)
-        for name, left in zip(names, free, strict=True)
+        Counter(name, 20, free_amount, 0)
+        for name, free_amount in zip(names, free, strict=True)
     )
     return Problem(
         (),
@@ -188,7 +188,7 @@ def test_holders_are_named_by_what_is_short() -> None:
 def test_a_dedicated_device_of_two_claims_is_free_when_both_have_gone() -> None:
     ledger = ClaimLedger(
         problem(usage=Usage(frozenset({SlotIndex(0)}), {}, {}), free=(5, 2)),
-        [Holding(one, SlotIndex(0), False, NOTHING) for one in (A, B)],
+        [Holding(key, SlotIndex(0), False, NOTHING) for key in (A, B)],
     )
     ledger.release([A])
     assert (ledger.free[0], ledger.is_free(GPU)) == (5, False)
@@ -267,10 +267,10 @@ def _entries(problem: Problem) -> Iterator[Holding]:
 
 def _state(ledger: Ledger) -> Hashable:
     consumed = {
-        (slot, name): left
-        for slot, each in ledger.consumed.items()
-        for name, left in each.items()
-        if left
+        (slot, name): amount
+        for slot, amounts in ledger.consumed.items()
+        for name, amount in amounts.items()
+        if amount
     }
     groups = ledger.common_groups()
     closed = [
@@ -323,9 +323,9 @@ def test_an_allocation_fits_exactly_if_nothing_is_short(
         for claim in demand.claims:
             for request in claim.requests:
                 for alternative in request.alternatives:
-                    for number, device in numbered(given_problem.devices):
+                    for device_index, device in numbered(given_problem.devices):
                         charge = given_problem.eligibility.charge(
-                            alternative.index, number
+                            alternative.index, device_index
                         )
                         if charge is not None:
                             short = list(

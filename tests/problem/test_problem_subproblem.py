@@ -30,9 +30,11 @@ def outward(
 
     return [
         Placement(
-            one.demand, part.nodes[one.node], tuple(map(grants, one.grants))
+            placement.demand,
+            part.nodes[placement.node],
+            tuple(map(grants, placement.grants)),
         )
-        for one in placements
+        for placement in placements
     ]
 
 
@@ -52,14 +54,17 @@ def test_a_node_cut_out_gives_what_the_whole_gives_there(
 ) -> None:
     node = data.draw(st.sampled_from(problem.all_nodes))
     demands = tuple(
-        replace(alone(one), nodes=(node,)) for one in problem.demands
+        replace(alone(demand), nodes=(node,)) for demand in problem.demands
     )
     whole = first_fit(replace(problem, demands=demands))
     part = cut(problem, [node], demands=map(alone, problem.demands))
-    found = first_fit(part.problem)
-    assert outward(part, found.placements) == list(whole.placements)
-    assert {number: str(error) for number, error in found.errors.items()} == {
-        number: str(error) for number, error in whole.errors.items()
+    solution = first_fit(part.problem)
+    assert outward(part, solution.placements) == list(whole.placements)
+    assert {
+        demand_index: str(error)
+        for demand_index, error in solution.errors.items()
+    } == {
+        demand_index: str(error) for demand_index, error in whole.errors.items()
     }
 
 
@@ -82,8 +87,8 @@ def test_a_part_counts_what_a_ledger_says_is_in_use(problem: Problem) -> None:
 
 @given(problems())
 def test_versions_of_a_device_stay_together(problem: Problem) -> None:
-    for number, device in numbered(problem.devices):
-        assert set(with_versions(problem, [number])) == set(
+    for device_index, device in numbered(problem.devices):
+        assert set(with_versions(problem, [device_index])) == set(
             problem.versions[device.slot]
         )
 
@@ -120,7 +125,11 @@ def test_separated_devices_have_no_resource_in_common(problem: Problem) -> None:
         devices
     )
     shared = [
-        {one for device in group for one in problem.devices[device].resources}
+        {
+            resource
+            for device in group
+            for resource in problem.devices[device].resources
+        }
         for group in groups
     ]
     assert sum(map(len, shared)) == len(set().union(*shared))

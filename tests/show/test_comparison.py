@@ -159,35 +159,37 @@ def test_any_answers_can_be_compared() -> None:
         return nodes[-1]
 
     cluster_ = dralloc.load(ROOT / "models" / "gpu-nic")
-    found = dralloc.compare(cluster_, modes=["best-fit", fullest, "first-fit"])
-    assert list(found.answers) == ["first fit", "best-fit", "fullest"]
-    assert found.best.mode == "fullest"
-    assert found.headline.startswith("24 pods: first fit places ")
-    assert {one.title for one in found.differences} == {
+    comparison = dralloc.compare(
+        cluster_, modes=["best-fit", fullest, "first-fit"]
+    )
+    assert list(comparison.answers) == ["first fit", "best-fit", "fullest"]
+    assert comparison.best.mode == "fullest"
+    assert comparison.headline.startswith("24 pods: first fit places ")
+    assert {difference.title for difference in comparison.differences} == {
         "Fullest places, first fit does not",
         "First fit places, fullest does not",
         "Fullest places, best-fit does not",
         "Best-fit places, fullest does not",
     }
     with pytest.raises(DrallocError, match="the optimum was not compared"):
-        _ = found.optimal
-    document = found.to_dict()
+        _ = comparison.optimal
+    document = comparison.to_dict()
     assert document["optimal"] is None
-    assert [one["mode"] for one in document["policies"]] == [
+    assert [policy["mode"] for policy in document["policies"]] == [
         "best-fit",
         "fullest",
     ]
-    page = render(found)
+    page = render(comparison)
     assert "None of these answers proves anything." in page
     assert "Devices under best-fit" in page
-    assert gained(found).get_title(loc="left") == found.gain.heading
+    assert gained(comparison).get_title(loc="left") == comparison.gain.heading
 
 
 def test_the_optimum_beside_kube_scheduler_alone() -> None:
-    found = compared("scheduler,optimal")
-    assert list(found.answers) == ["scheduler", "optimum"]
-    assert ", the optimum 48 (proven optimal)" in found.headline
-    assert found.to_dict()["firstFit"] is None
-    assert not found.only_optimal
-    assert found.gain.title == "Only the optimum places"
-    assert "First fit" not in str(found)
+    comparison = compared("scheduler,optimal")
+    assert list(comparison.answers) == ["scheduler", "optimum"]
+    assert ", the optimum 48 (proven optimal)" in comparison.headline
+    assert comparison.to_dict()["firstFit"] is None
+    assert not comparison.only_optimal
+    assert comparison.gain.title == "Only the optimum places"
+    assert "First fit" not in str(comparison)

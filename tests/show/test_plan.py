@@ -44,17 +44,17 @@ def one_gpu() -> Cluster:
     """One GPU of four slices: a small partition at each slice, and a big one that needs the first two."""
     parts = [
         device(
-            f"small-{number}",
+            f"small-{index}",
             {"size": 1},
-            consumesCounters=consumes("gpu", **{f"slice-{number}": "1"}),
+            consumesCounters=consumes("gpu", **{f"slice-{index}": "1"}),
         )
-        for number in range(3)
+        for index in range(3)
     ]
     both = {"slice-0": "1", "slice-1": "1"}
     parts.append(
         device("big", {"size": 2}, consumesCounters=consumes("gpu", **both))
     )
-    slices = {f"slice-{number}": "1" for number in range(3)}
+    slices = {f"slice-{index}": "1" for index in range(3)}
     return cluster(
         node(),
         device_class(),
@@ -115,7 +115,7 @@ def test_a_plan_prints_what_is_placed_and_what_is_not() -> None:
     assert "first-fit: 1 of 2 placed, nothing proven" in text
     assert "gpu.example.com/pool-0/small-0" in text
     assert "fits on no node" in text
-    assert [str(one.key) for one in plan.unplaced] == ["default/big"]
+    assert [str(demand.key) for demand in plan.unplaced] == ["default/big"]
 
 
 def test_a_plan_is_plain_data_for_json() -> None:
@@ -125,7 +125,10 @@ def test_a_plan_is_plain_data_for_json() -> None:
         "weight",
         "alternatives",
     ]
-    assert [one["node"] for one in plan["placed"]] == ["node-0", "node-0"]
+    assert [placement["node"] for placement in plan["placed"]] == [
+        "node-0",
+        "node-0",
+    ]
     assert plan["unplaced"] == []
     usage = {
         row["name"]: (row["used"], row["total"])

@@ -68,7 +68,7 @@ def test_what_is_read_is_what_was_saved(
     waiting = {
         demand.key for demand in compile_cluster(plan.after).problem.demands
     }
-    placed = {one.demand for one in plan.placed}
+    placed = {placed_demand.demand for placed_demand in plan.placed}
     assert not waiting & placed
 
 

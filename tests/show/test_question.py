@@ -75,7 +75,7 @@ def titled(parts: list[Any], title: str) -> list[tuple[str, ...]]:
 
 def test_every_pod_is_placed_unplaced_or_listed() -> None:
     plan = dralloc.allocate(cluster(GIVEN))
-    listed = [one["pods"] for one in plan.to_dict()["notAsked"]]
+    listed = [row["pods"] for row in plan.to_dict()["notAsked"]]
     assert len(plan.demands) + sum(listed) == 5
     assert titled(plan.parts(), "Not asked about") == [
         (
@@ -94,13 +94,13 @@ def test_every_pod_is_placed_unplaced_or_listed() -> None:
 
 
 def test_names_are_given_where_they_tell_something() -> None:
-    found = dralloc.allocate(cluster(GIVEN)).to_dict()["notAsked"]
-    assert found[0] == {
+    rows = dralloc.allocate(cluster(GIVEN)).to_dict()["notAsked"]
+    assert rows[0] == {
         "reason": "has scheduling gates",
         "pods": 1,
         "names": ["default/gated"],
     }
-    assert found[3] == {"reason": "asks for no device", "pods": 1, "names": []}
+    assert rows[3] == {"reason": "asks for no device", "pods": 1, "names": []}
 
 
 @pytest.mark.parametrize(
@@ -195,12 +195,12 @@ def test_what_could_be_placed_all_the_same_is_said() -> None:
 
 
 def test_what_neither_answer_places_is_listed_in_bounds() -> None:
-    claims = [claim(f"c{number:02}", request()) for number in range(24)]
-    found = dralloc.compare(
+    claims = [claim(f"c{index:02}", request()) for index in range(24)]
+    comparison = dralloc.compare(
         cluster(node(), device_class(), resource_slice(gpus(2)), claims)
     )
-    assert len(found.neither) == len(found.to_dict()["neither"]) == 22
-    rows = titled(found.parts(), "Neither places")
+    assert len(comparison.neither) == len(comparison.to_dict()["neither"]) == 22
+    rows = titled(comparison.parts(), "Neither places")
     assert rows[0] == ("default/c02", "fits on no node")
     assert rows[20:] == [("and 2 more", "")]
 

@@ -45,11 +45,11 @@ def worth(solution: Solution) -> tuple[int, int]:
 
 @given(bound_pods())
 def test_the_optimum_is_what_the_referee_finds(pods: BoundPods) -> None:
-    found = solve(pods.whole)
-    check(pods.whole, found)
-    assert worth(found) == best_bound(pods)
+    solution = solve(pods.whole)
+    check(pods.whole, solution)
+    assert worth(solution) == best_bound(pods)
     assert is_bound_right(
-        pods, list(devices_only(pods.whole, found.placements))
+        pods, list(devices_only(pods.whole, solution.placements))
     )
 
 
@@ -58,12 +58,12 @@ def test_the_optimum_is_what_the_referee_finds(pods: BoundPods) -> None:
 def test_what_devices_take_of_their_nodes_counts_for_everybody(
     pods: BoundPods,
 ) -> None:
-    for found in (
+    for solution in (
         solve(pods.whole),
         solve(pods.whole, Options(per_device=True)),
     ):
-        check(pods.whole, found)
-        assert worth(found) == best_bound(pods)
+        check(pods.whole, solution)
+        assert worth(solution) == best_bound(pods)
     upstream = first_fit(pods.whole)
     check(pods.whole, upstream)
     assert is_bound_right(
@@ -73,31 +73,33 @@ def test_what_devices_take_of_their_nodes_counts_for_everybody(
 
 @given(bound_pods())
 def test_devices_and_counts_lead_to_the_same_worth(pods: BoundPods) -> None:
-    found = solve(
+    solution = solve(
         pods.whole, Options(per_device=True), hint=first_fit(pods.whole)
     )
-    check(pods.whole, found)
-    assert worth(found) == worth(solve(pods.whole))
+    check(pods.whole, solution)
+    assert worth(solution) == worth(solve(pods.whole))
 
 
 @given(bound_pods(max_pods=6, max_rules=0))
 def test_nodes_can_be_packed(pods: BoundPods) -> None:
-    found = solve(
+    solution = solve(
         pods.whole,
         Options(thresholds=Thresholds(pattern_effort=0, listed_patterns=0)),
     )
-    check(pods.whole, found)
-    assert worth(found) == worth(solve(pods.whole, Options(per_device=True)))
+    check(pods.whole, solution)
+    assert worth(solution) == worth(solve(pods.whole, Options(per_device=True)))
 
 
 @given(bound_pods())
 def test_first_fit_keeps_what_the_referee_asks_for(pods: BoundPods) -> None:
-    found = first_fit(pods.whole)
-    check(pods.whole, found)
+    solution = first_fit(pods.whole)
+    check(pods.whole, solution)
     assert is_bound_right(
-        pods, list(devices_only(pods.whole, found.placements))
+        pods, list(devices_only(pods.whole, solution.placements))
     )
-    assert found.placements == first_fit(pods.whole, pruning=False).placements
+    assert (
+        solution.placements == first_fit(pods.whole, pruning=False).placements
+    )
 
 
 @given(bound_pods(max_pods=3))
@@ -106,7 +108,8 @@ def test_the_checker_accepts_what_the_referee_accepts(pods: BoundPods) -> None:
         whole = replace(
             solution,
             placements=tuple(
-                _completed(pods.whole, one) for one in solution.placements
+                _completed(pods.whole, placement)
+                for placement in solution.placements
             ),
         )
         assert (not violations(pods.whole, whole)) == is_bound_right(
@@ -123,8 +126,8 @@ def test_nobody_comes_before_whom_it_is_waiting_for() -> None:
         (Role(second, True, False), Role(first, False, True)),
     )
     waiting = [
-        _pod(AlternativeIndex(number), *each)
-        for number, each in enumerate(roles)
+        _pod(AlternativeIndex(index), *pod_roles)
+        for index, pod_roles in enumerate(roles)
     ]
     assert solve(_on_one_node(*waiting)).placements == ()
     assert (
@@ -140,14 +143,18 @@ def test_nobody_comes_before_whom_it_is_waiting_for() -> None:
     )
 
 
-def _pod(number: AlternativeIndex, *roles: Role) -> Demand:
-    request = Request("gpu", (Alternative(number, RequestName("gpu"), 0, 1),))
-    claim = Claim(ClaimKey("default", f"claim-{number}"), "", (request,))
-    return Demand(ClaimKey("default", f"pod-{number}"), (claim,), roles=roles)
+def _pod(alternative: AlternativeIndex, *roles: Role) -> Demand:
+    request = Request(
+        "gpu", (Alternative(alternative, RequestName("gpu"), 0, 1),)
+    )
+    claim = Claim(ClaimKey("default", f"claim-{alternative}"), "", (request,))
+    return Demand(
+        ClaimKey("default", f"pod-{alternative}"), (claim,), roles=roles
+    )
 
 
 def _on_one_node(*demands: Demand) -> Problem:
-    names = [DeviceID("gpu", "node-0", f"gpu-{number}") for number in range(4)]
+    names = [DeviceID("gpu", "node-0", f"gpu-{index}") for index in range(4)]
     devices = tuple(
         Device(name, SlotIndex(slot), 0, False, {}, (), {}, None)
         for slot, name in enumerate(names)

@@ -18,10 +18,10 @@ PACKED = Options(thresholds=Thresholds(pattern_effort=0, listed_patterns=0))
 
 
 def worth(problem: Problem, options: Options) -> list[int]:
-    found = solve(problem, options)
-    check(problem, found)
-    assert all(tier.proven for tier in found.tiers)
-    return [tier.value for tier in found.tiers]
+    solution = solve(problem, options)
+    check(problem, solution)
+    assert all(tier.proven for tier in solution.tiers)
+    return [tier.value for tier in solution.tiers]
 
 
 @settings(max_examples=examples(300))

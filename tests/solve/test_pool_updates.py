@@ -61,8 +61,8 @@ def updates(draw: st.DrawFn) -> Problem:
             group=0,
             shareable=shareable[slot],
             consumes=tuple(
-                (CounterIndex(number), draw(st.integers(0, 2)))
-                for number in range(2)
+                (CounterIndex(counter), draw(st.integers(0, 2)))
+                for counter in range(2)
             ),
             compatibility=(
                 (0, groups if draw(st.booleans()) else frozenset("b")),
@@ -76,9 +76,10 @@ def updates(draw: st.DrawFn) -> Problem:
         _device(slot, group=1, shareable=shareable[slot] ^ draw(rarely()))
         for slot in map(SlotIndex, range(size))
     ]
-    numbers = map(AlternativeIndex, count())
+    alternatives = map(AlternativeIndex, count())
     demands = tuple(
-        _demand(draw, next(numbers)) for _ in range(draw(st.integers(1, 4)))
+        _demand(draw, next(alternatives))
+        for _ in range(draw(st.integers(1, 4)))
     )
     by_request = draw(st.integers(0, 3)) == 3
     charges: dict[tuple[int, int], Charge] = {
@@ -94,12 +95,12 @@ def updates(draw: st.DrawFn) -> Problem:
         devices=(*old, *new),
         counters=tuple(
             Counter(
-                CounterID(*POOL, "set", f"counter-{number}"),
+                CounterID(*POOL, "set", f"counter-{counter}"),
                 4,
                 draw(st.integers(-1, 3)),
                 0,
             )
-            for number in range(2)
+            for counter in range(2)
         ),
         usage=Usage(
             frozenset(),
@@ -141,24 +142,24 @@ def _charge(device: Device, *, by_request: bool) -> Charge:
     )
 
 
-def _node(number: int, devices: range) -> Node:
+def _node(node: int, devices: range) -> Node:
     return Node(
-        f"node-{number}",
+        f"node-{node}",
         (PoolAccess(POOL, PoolState.USABLE, tuple(map(DeviceIndex, devices))),),
     )
 
 
-def _demand(draw: st.DrawFn, number: AlternativeIndex) -> Demand:
+def _demand(draw: st.DrawFn, alternative: AlternativeIndex) -> Demand:
     devices = draw(st.sampled_from((1, 1, 2)))
     claim = Claim(
-        ClaimKey("default", f"claim-{number}"),
+        ClaimKey("default", f"claim-{alternative}"),
         "",
         (
             Request(
                 "gpu",
                 (
                     Alternative(
-                        number,
+                        alternative,
                         RequestName("gpu"),
                         0,
                         devices,
@@ -170,7 +171,7 @@ def _demand(draw: st.DrawFn, number: AlternativeIndex) -> Demand:
     )
     nodes = draw(st.sampled_from(((NodeIndex(0),), (NodeIndex(1),), None)))
     return Demand(
-        ClaimKey("default", f"pod-{number}"),
+        ClaimKey("default", f"pod-{alternative}"),
         (claim,),
         weight=draw(st.integers(1, 2)),
         nodes=nodes,
@@ -180,18 +181,18 @@ def _demand(draw: st.DrawFn, number: AlternativeIndex) -> Demand:
 @REFEREE
 @given(updates())
 def test_what_first_fit_does_is_right(problem: Problem) -> None:
-    found = first_fit(problem)
-    check(problem, found)
-    assert brute_force.feasible(problem, found)
+    solution = first_fit(problem)
+    check(problem, solution)
+    assert brute_force.feasible(problem, solution)
 
 
 @REFEREE
 @given(updates())
 def test_the_optimum_is_what_the_referee_finds(problem: Problem) -> None:
-    found = solve(problem, hint=first_fit(problem))
-    check(problem, found)
-    assert found.status is Status.OPTIMAL
-    assert tuple(tier.value for tier in found.tiers) == brute_force.best(
+    solution = solve(problem, hint=first_fit(problem))
+    check(problem, solution)
+    assert solution.status is Status.OPTIMAL
+    assert tuple(tier.value for tier in solution.tiers) == brute_force.best(
         problem
     )
 

@@ -28,15 +28,13 @@ class Sleep:
 def test_each_result_has_its_number(jobs: int) -> None:
     tasks = [Sleep(seconds / 1000) for seconds in range(9)]
     results = dict(run_all(tasks, Backend.LOKY, jobs))
-    assert results == {
-        number: task.seconds for number, task in enumerate(tasks)
-    }
+    assert results == {index: task.seconds for index, task in enumerate(tasks)}
 
 
 def test_results_come_as_they_are_done() -> None:
     tasks = [Sleep(1.0), Sleep(0.0), Sleep(0.0)]
-    numbers = [number for number, _ in run_all(tasks, Backend.LOKY, 2)]
-    assert numbers[-1] == 0
+    indices = [index for index, _ in run_all(tasks, Backend.LOKY, 2)]
+    assert indices[-1] == 0
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -37,15 +37,15 @@ def cards(
     """Three cards of different size, each with a counter set of its own that has enough."""
     devices = [
         device(
-            f"card-{place}",
-            {"size": place},
-            consumesCounters=consumes(f"set-{place}", memory=size, engines="1"),
+            f"card-{card}",
+            {"size": card},
+            consumesCounters=consumes(f"set-{card}", memory=size, engines="1"),
         )
-        for place, size in enumerate(memory)
+        for card, size in enumerate(memory)
     ]
     sets = [
-        counters(f"set-{place}", memory=size, engines="1")
-        for place, size in enumerate(memory)
+        counters(f"set-{card}", memory=size, engines="1")
+        for card, size in enumerate(memory)
     ]
     slices = [
         resource_slice(name="sets", count=2, sharedCounters=sets),
@@ -58,40 +58,48 @@ def explained(whole: Cluster, *caps: str) -> Explanation:
     return explain(whole, "default/wanted", mode=Mode.OPTIMAL, caps=caps)
 
 
-def details(found: Explanation, kind: str) -> dict[str, str]:
-    assert found.conflict is not None
+def details(explanation: Explanation, kind: str) -> dict[str, str]:
+    assert explanation.conflict is not None
     return {
         member.title: member.detail
-        for member in found.conflict.members
+        for member in explanation.conflict.members
         if member.kind.value == kind
     }
 
 
-def raised(found: Explanation) -> list[str]:
-    return [one.text for one in found.suggestions if one.cost.name == "CAP"]
+def raised(explanation: Explanation) -> list[str]:
+    return [
+        suggestion.text
+        for suggestion in explanation.suggestions
+        if suggestion.cost.name == "CAP"
+    ]
 
 
 def test_who_uses_how_much_of_what() -> None:
-    found = explained(
+    explanation = explained(
         cards(
             allocated("held", {"device": "card-0"}), claim("wanted", request())
         ),
         "default=memory:2Gi",
     )
-    assert details(found, "cap") == {
+    assert details(explanation, "cap") == {
         "cap default=memory:2Gi": "1Gi used, held by default/held 1Gi"
     }
-    assert list(details(found, "holder")) == ["allocated claim default/held"]
-    assert raised(found) == ["raise cap default=memory from 2Gi to 3Gi"]
+    assert list(details(explanation, "holder")) == [
+        "allocated claim default/held"
+    ]
+    assert raised(explanation) == ["raise cap default=memory from 2Gi to 3Gi"]
     assert "release claim default/held (priority 0)" in [
-        one.text for one in found.suggestions
+        suggestion.text for suggestion in explanation.suggestions
     ]
 
 
 def test_the_least_that_is_enough_takes_the_smallest_card() -> None:
-    found = explained(cards(claim("wanted", request())), "default=memory:512Mi")
-    assert raised(found) == ["raise cap default=memory from 512Mi to 1Gi"]
-    assert details(found, "cap") == {"cap default=memory:512Mi": "0 used"}
+    explanation = explained(
+        cards(claim("wanted", request())), "default=memory:512Mi"
+    )
+    assert raised(explanation) == ["raise cap default=memory from 512Mi to 1Gi"]
+    assert details(explanation, "cap") == {"cap default=memory:512Mi": "0 used"}
 
 
 def test_another_alternative_needs_less() -> None:
@@ -109,16 +117,16 @@ def test_another_alternative_needs_less() -> None:
 
 
 def test_two_caps_have_to_be_raised_together() -> None:
-    found = explained(
+    explanation = explained(
         cards(claim("wanted", request())),
         "default=memory:0",
         "default=engines:0",
     )
-    assert raised(found) == [
+    assert raised(explanation) == [
         "raise cap default=memory from 0 to 1Gi, default=engines from 0 to 1"
     ]
     assert (
-        len(details(found, "cap")) == 1
+        len(details(explanation, "cap")) == 1
     )  # the one explains it without the other
 
 
@@ -130,11 +138,11 @@ def test_what_has_been_placed_counts() -> None:
         pods,
         memory=("2Gi", "2Gi"),
     )
-    found = explained(whole, "default=memory:3Gi")
-    assert details(found, "cap") == {
+    explanation = explained(whole, "default=memory:3Gi")
+    assert details(explanation, "cap") == {
         "cap default=memory:3Gi": "2Gi used, held by default/a (placed in this batch) 2Gi",
     }
-    assert raised(found) == ["raise cap default=memory from 3Gi to 4Gi"]
+    assert raised(explanation) == ["raise cap default=memory from 3Gi to 4Gi"]
 
 
 def test_a_move_does_not_help_against_a_cap() -> None:
@@ -144,7 +152,8 @@ def test_a_move_does_not_help_against_a_cap() -> None:
         memory=("1Gi", "1Gi", "1Gi"),
     )
     texts = [
-        one.text for one in explained(whole, "default=memory:1Gi").suggestions
+        suggestion.text
+        for suggestion in explained(whole, "default=memory:1Gi").suggestions
     ]
     assert not any(text.startswith("move") for text in texts)
 
@@ -164,15 +173,15 @@ def test_less_of_a_capacity_stays_within_the_cap() -> None:
         },
     )
     wanted = claim("wanted", request(capacity={"requests": {"memory": "4Gi"}}))
-    found = explained(
+    explanation = explained(
         cluster(node(), device_class(), resource_slice([shared]), held, wanted),
         "default=memory:3Gi",
     )
     assert (
-        found.suggestions[0].text
+        explanation.suggestions[0].text
         == "claim default/wanted, request gpu: ask for 2Gi of memory in place of 4Gi"
     )
-    assert raised(found) == ["raise cap default=memory from 3Gi to 5Gi"]
+    assert raised(explanation) == ["raise cap default=memory from 3Gi to 5Gi"]
 
 
 def test_caps_of_others_do_not_matter() -> None:
@@ -184,13 +193,13 @@ def test_caps_of_others_do_not_matter() -> None:
 
 
 def test_first_fit_looks_at_no_cap() -> None:
-    found = explain(
+    explanation = explain(
         cards(claim("wanted", request())),
         "default/wanted",
         caps=["default=memory:0"],
     )
-    assert found.placed
-    assert found.remarks == (
+    assert explanation.placed
+    assert explanation.remarks == (
         "First fit looks neither at caps nor at fairness: mode optimal explains the answer that does.",
     )
     with pytest.raises(DrallocError, match='is named "memry"'):
@@ -211,7 +220,7 @@ def test_on_the_command_line() -> None:
         "memory",
     ]
     caps = ["--cap", "green=memory:40Gi", "--cap", "blue=memory:40Gi"]
-    found = CliRunner().invoke(
+    result = CliRunner().invoke(
         app,
         [
             "explain",
@@ -221,14 +230,14 @@ def test_on_the_command_line() -> None:
             "--json",
         ],
     )
-    assert found.exit_code == 0, found.output
-    answer = json.loads(found.stdout)
-    assert [one["kind"] for one in answer["conflict"]["members"]] == [
+    assert result.exit_code == 0, result.output
+    answer = json.loads(result.stdout)
+    assert [member["kind"] for member in answer["conflict"]["members"]] == [
         "request",
         "cap",
         "holder",
     ]
     assert "raise cap green=memory from 40Gi to 80Gi" in [
-        one["change"] for one in answer["suggestions"]
+        suggestion["change"] for suggestion in answer["suggestions"]
     ]
-    assert "cap" in [one["kind"] for one in answer["suggestions"]]
+    assert "cap" in [suggestion["kind"] for suggestion in answer["suggestions"]]

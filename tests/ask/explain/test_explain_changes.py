@@ -72,10 +72,10 @@ def test_nodes_are_asked_again(whole: Cluster, mode: Mode) -> None:
     """The same where nodes bind: with taints, CPU, memory, places for pods and ports."""
     plan = allocate(whole, mode)
     placed = {placement.demand for placement in plan.solution.placements}
-    for number in range(len(plan.demands)):
-        if number not in placed:
+    for demand in range(len(plan.demands)):
+        if demand not in placed:
             Case(
-                f"{mode}", plan.compiled, number, mode, plan.solution.placements
+                f"{mode}", plan.compiled, demand, mode, plan.solution.placements
             ).verify()
 
 
@@ -94,10 +94,10 @@ def test_suggestions_mind_the_company_of_pods(
 ) -> None:
     plan = allocate(whole, mode)
     placed = {placement.demand for placement in plan.solution.placements}
-    for number in range(len(plan.demands)):
-        if number not in placed:
+    for demand in range(len(plan.demands)):
+        if demand not in placed:
             Case(
-                f"{mode}", plan.compiled, number, mode, plan.solution.placements
+                f"{mode}", plan.compiled, demand, mode, plan.solution.placements
             ).verify_company()
 
 
@@ -113,12 +113,12 @@ def cases(seed: int) -> Iterator[Case]:
         ]
         plan = allocate(cluster, mode, gang=GANG, features=features, caps=caps)
         placed = {placement.demand for placement in plan.solution.placements}
-        for number in range(len(plan.demands)):
-            if number not in placed:
+        for demand in range(len(plan.demands)):
+            if demand not in placed:
                 yield Case(
                     f"cluster {seed}, {mode}, {caps}",
                     plan.compiled,
-                    number,
+                    demand,
                     mode,
                     plan.solution.placements,
                 )
@@ -128,32 +128,32 @@ def is_published(cap: str, cluster: Cluster) -> bool:
     """Whether a device has any of what is capped."""
     name = Cap.parse(cap).resource
     counters = (
-        one
-        for each in cluster.slices
-        for counter_set in each.spec.shared_counters
-        for one in counter_set.counters
+        counter
+        for resource_slice in cluster.slices
+        for counter_set in resource_slice.spec.shared_counters
+        for counter in counter_set.counters
     )
     return name in counters or any(
         name in device.capacity
-        for each in cluster.slices
-        for device in each.spec.devices
+        for resource_slice in cluster.slices
+        for device in resource_slice.spec.devices
     )
 
 
 class Case:
     """One demand that is not placed."""
 
-    def __init__(self, title, compiled, number, mode, placements) -> None:  # type: ignore[no-untyped-def]
-        self.title = f"{title}, {compiled.problem.demands[number].key}"
+    def __init__(self, title, compiled, demand, mode, placements) -> None:  # type: ignore[no-untyped-def]
+        self.title = f"{title}, {compiled.problem.demands[demand].key}"
         problem = compiled.problem
         self.exact = mode is Mode.OPTIMAL
         whole = compiled.whole
-        found = (
+        placements_before = (
             placements
             if self.exact
-            else tuple(devices_only(whole, placed_before(whole, number)))
+            else tuple(devices_only(whole, placed_before(whole, demand)))
         )
-        snapshot = snapshot_of(compiled, number, found)
+        snapshot = snapshot_of(compiled, demand, placements_before)
         model = FeasibilityOracle(snapshot, compiled, Mode.OPTIMAL)
         self.members = members_of(model)
         self.conflict = find_conflict(model, self.members)
@@ -174,10 +174,10 @@ class Case:
         gang = (
             self.exact
             and self.conflict is None
-            and problem.demands[number].gang
+            and problem.demands[demand].gang
         )
         self.gathered = gather(snapshot, Options()) if gang else None
-        self.editor = Editor(compiled, snapshot, found)
+        self.editor = Editor(compiled, snapshot, placements_before)
         self.diagnosis = Diagnosis(snapshot, Wording(snapshot.placed, compiled))
 
     def verify(self) -> Counter[str]:
@@ -196,7 +196,7 @@ class Case:
                 f"{self.title}: the conflict is feasible"
             )
             for member in kept:
-                others = [one for one in kept if one is not member]
+                others = [rule for rule in kept if rule is not member]
                 assert self._feasible_with(others), (
                     f"{self.title}: infeasible without {member.title}, too"
                 )
@@ -208,7 +208,11 @@ class Case:
                 f"{self.title}: less would do: {suggestion.text}"
             )
             seen[suggestion.cost.name] += 1
-        releases = [one for one in self.suggestions if one.cost is Cost.RELEASE]
+        releases = [
+            release
+            for release in self.suggestions
+            if release.cost is Cost.RELEASE
+        ]
         if self.exact and self.conflict is not None:
             assert bool(releases) is self.makes_room, (
                 f"{self.title}: who holds what is in the way"
@@ -223,32 +227,39 @@ class Case:
             assert gathering.number < len(gathering.members), (
                 f"{self.title}: the whole gang fits"
             )
-            for one in raises:
-                assert self._together(gathering, one.change) == len(
+            for cap_raise in raises:
+                assert self._together(gathering, cap_raise.change) == len(
                     gathering.members
-                ), f"{self.title}: {one.text}"
+                ), f"{self.title}: {cap_raise.text}"
             seen.update(gangs=1, raises=len(raises))
         self._verify_reasons()
         return seen
 
     def verify_company(self) -> None:
         """Whether suggestions hold where pods say something about others, but for those that lift just that."""
-        for one in self.suggestions:
+        for suggestion in self.suggestions:
             if not any(
-                rule.startswith("didn't match") for rule in one.change.rules
+                rule.startswith("didn't match")
+                for rule in suggestion.change.rules
             ):
                 also = (
-                    sorted(one.change.released) if one.cost is Cost.MOVE else ()
+                    sorted(suggestion.change.released)
+                    if suggestion.cost is Cost.MOVE
+                    else ()
                 )
                 node_like = (
-                    one.text.rpartition(" ")[2] if one.cost is Cost.NODE else ""
+                    suggestion.text.rpartition(" ")[2]
+                    if suggestion.cost is Cost.NODE
+                    else ""
                 )
-                problem = self.editor.problem(one.change, also, node_like)
+                problem = self.editor.problem(
+                    suggestion.change, also, node_like
+                )
                 answer = (
                     solve(problem) if self.exact or also else first_fit(problem)
                 )
                 assert len(answer.placements) == len(problem.demands), (
-                    f"{self.title}: does not admit it: {one.text}"
+                    f"{self.title}: does not admit it: {suggestion.text}"
                 )
 
     def _together(self, gathering: Gathering, change: Change) -> int:
@@ -258,7 +269,7 @@ class Case:
             replace(
                 problem,
                 demands=tuple(
-                    replace(one, weight=1) for one in problem.demands
+                    replace(demand, weight=1) for demand in problem.demands
                 ),
             )
         )
@@ -279,7 +290,7 @@ class Case:
         left_out = (
             member.without
             for member in self.members
-            if not any(member is one for one in in_force)
+            if not any(member is rule for rule in in_force)
         )
         return self._feasible(reduce(or_, left_out, Change()))
 
@@ -318,9 +329,14 @@ def most(problem: Problem) -> int:
     if not problem.budgets:
         return best(problem)[0]
     allowed = (
-        one for one in every_solution(problem) if not violations(problem, one)
+        solution
+        for solution in every_solution(problem)
+        if not violations(problem, solution)
     )
     return max(
-        sum(problem.demands[placed.demand].weight for placed in one.placements)
-        for one in allowed
+        sum(
+            problem.demands[placed.demand].weight
+            for placed in solution.placements
+        )
+        for solution in allowed
     )

@@ -59,18 +59,22 @@ def test_lines_can_be_read(root: Path) -> None:
 
 
 def test_it_prints_json(full: Path) -> None:
-    found = json.loads(dralloc(full, "--claim", "default/a", "--json").stdout)
-    assert found["demand"] == "default/a"
-    assert [node["fits"] for node in found["nodes"]] == [False, False]
-    assert {member["kind"] for member in found["conflict"]["members"]} == {
+    explanation = json.loads(
+        dralloc(full, "--claim", "default/a", "--json").stdout
+    )
+    assert explanation["demand"] == "default/a"
+    assert [node["fits"] for node in explanation["nodes"]] == [False, False]
+    assert {
+        member["kind"] for member in explanation["conflict"]["members"]
+    } == {
         "request",
         "holder",
     }
-    assert found["suggestions"][0]["kind"] == "release"
+    assert explanation["suggestions"][0]["kind"] == "release"
 
 
 def test_it_explains_some_nodes_only(full: Path) -> None:
-    found = json.loads(
+    explanation = json.loads(
         dralloc(
             full,
             "--claim",
@@ -81,9 +85,9 @@ def test_it_explains_some_nodes_only(full: Path) -> None:
             "--no-changes",
         ).stdout
     )
-    assert [node["node"] for node in found["nodes"]] == ["node-1"]
-    assert found["suggestions"] == []
-    assert found["conflict"] is None
+    assert [node["node"] for node in explanation["nodes"]] == ["node-1"]
+    assert explanation["suggestions"] == []
+    assert explanation["conflict"] is None
 
 
 def test_it_says_where_a_pod_goes(full: Path) -> None:

@@ -40,22 +40,22 @@ def one_node(
     )
 
 
-def rules(found: Explanation) -> set[str]:
-    assert found.conflict is not None
-    return {member.title for member in found.conflict.members}
+def rules(explanation: Explanation) -> set[str]:
+    assert explanation.conflict is not None
+    return {member.title for member in explanation.conflict.members}
 
 
-def changes(found: Explanation) -> list[str]:
-    return [one.text for one in found.suggestions]
+def changes(explanation: Explanation) -> list[str]:
+    return [suggestion.text for suggestion in explanation.suggestions]
 
 
 @pytest.mark.parametrize("mode", [Mode.FIRST_FIT, Mode.OPTIMAL])
 def test_too_many_devices(mode: Mode) -> None:
-    found = explain(
+    explanation = explain(
         one_node(claim("wanted", request(count=3))), "default/wanted", mode=mode
     )
-    assert rules(found) == {"claim default/wanted, request gpu"}
-    assert changes(found) == [
+    assert rules(explanation) == {"claim default/wanted, request gpu"}
+    assert changes(explanation) == [
         "claim default/wanted, request gpu: ask for 2 devices in place of 3"
     ]
 
@@ -64,15 +64,15 @@ def test_a_clause_of_a_selector() -> None:
     devices = [device("gpu-0", {"model": "a"})]
     whole = f"device.driver == '{DRIVER}' && {MODEL} == 'b'"
     wanted = claim("wanted", request("gpu", whole))
-    found = explain(one_node(wanted, devices=devices), "default/wanted")
+    explanation = explain(one_node(wanted, devices=devices), "default/wanted")
     clause = f"claim default/wanted, request gpu, {MODEL} == 'b' (part of selector {whole})"
-    assert rules(found) == {"claim default/wanted, request gpu", clause}
-    assert changes(found) == [f"drop {clause}"]
+    assert rules(explanation) == {"claim default/wanted, request gpu", clause}
+    assert changes(explanation) == [f"drop {clause}"]
 
 
 def test_a_taint_and_a_cordoned_node() -> None:
     taint = {"key": "broken", "value": "", "effect": "NoSchedule"}
-    found = explain(
+    explanation = explain(
         cluster(
             node("node-0"),
             {**node("node-1"), "spec": {"unschedulable": True}},
@@ -86,12 +86,12 @@ def test_a_taint_and_a_cordoned_node() -> None:
         "default/wanted",
     )
     cordoned = "node is cordoned (spec.unschedulable)"
-    assert rules(found) == {
+    assert rules(explanation) == {
         "claim default/wanted, request gpu",
         "taint broken:NoSchedule",
         cordoned,
     }
-    assert changes(found) == [
+    assert changes(explanation) == [
         "tolerate taint broken:NoSchedule",
         f"lift {cordoned}",
         "add a node like node-1",
@@ -105,22 +105,23 @@ def test_a_constraint() -> None:
         request(count=2),
         constraints=[{"matchAttribute": f"{DRIVER}/numa"}],
     )
-    found = explain(one_node(wanted, devices=devices), "default/wanted")
+    explanation = explain(one_node(wanted, devices=devices), "default/wanted")
     constraint = (
         f"claim default/wanted, constraint #0: matchAttribute {DRIVER}/numa"
     )
-    assert rules(found) == {"claim default/wanted, request gpu", constraint}
-    assert f"drop {constraint}" in changes(found)
+    assert rules(explanation) == {
+        "claim default/wanted, request gpu",
+        constraint,
+    }
+    assert f"drop {constraint}" in changes(explanation)
 
 
 def test_a_counter_with_who_holds_it() -> None:
     partitions = [
-        device(
-            f"gpu-{number}", consumesCounters=consumes("card", memory="30Gi")
-        )
-        for number in range(2)
+        device(f"gpu-{index}", consumesCounters=consumes("card", memory="30Gi"))
+        for index in range(2)
     ]
-    found = explain(
+    explanation = explain(
         cluster(
             node(),
             device_class(),
@@ -135,13 +136,15 @@ def test_a_counter_with_who_holds_it() -> None:
         ),
         "default/wanted",
     )
-    assert rules(found) == {
+    assert rules(explanation) == {
         "claim default/wanted, request gpu",
         f"counter memory of {DRIVER}",
         "allocated claim default/held",
     }
-    assert found.conflict is not None
-    details = {member.title: member.detail for member in found.conflict.members}
+    assert explanation.conflict is not None
+    details = {
+        member.title: member.detail for member in explanation.conflict.members
+    }
     assert (
         details[f"counter memory of {DRIVER}"]
         == "10Gi free of 40Gi, held by default/held 30Gi"
@@ -158,7 +161,7 @@ def test_what_is_drawn_from_one_counter_always_and_by_request_is_added() -> (
             {"counterSet": "card", "counters": {"memory": memory}}
         ],
     )
-    found = explain(
+    explanation = explain(
         cluster(
             node(),
             device_class(),
@@ -181,12 +184,12 @@ def test_what_is_drawn_from_one_counter_always_and_by_request_is_added() -> (
         ),
         "default/wanted",
     )
-    assert "allocated claim default/held" in rules(found)
-    assert "release claim default/held (priority 0)" in changes(found)
+    assert "allocated claim default/held" in rules(explanation)
+    assert "release claim default/held (priority 0)" in changes(explanation)
 
 
 def test_who_overdraws_a_counter_of_the_group_is_released() -> None:
-    found = explain(
+    explanation = explain(
         cluster(
             node(),
             device_class(),
@@ -214,7 +217,7 @@ def test_who_overdraws_a_counter_of_the_group_is_released() -> None:
         ),
         "default/wanted",
     )
-    assert "release claim default/held (priority 0)" in changes(found)
+    assert "release claim default/held (priority 0)" in changes(explanation)
 
 
 def test_who_leaves_too_little_for_two_devices_is_released() -> None:
@@ -227,10 +230,10 @@ def test_who_leaves_too_little_for_two_devices_is_released() -> None:
     ]
     large = consumes("card", memory="10Gi")
     devices += [
-        device(f"part-{number}", {"model": "large"}, consumesCounters=large)
-        for number in range(2)
+        device(f"part-{index}", {"model": "large"}, consumesCounters=large)
+        for index in range(2)
     ]
-    found = explain(
+    explanation = explain(
         cluster(
             node(),
             device_class(),
@@ -245,7 +248,7 @@ def test_who_leaves_too_little_for_two_devices_is_released() -> None:
         ),
         "default/wanted",
     )
-    assert "release claim default/held (priority 0)" in changes(found)
+    assert "release claim default/held (priority 0)" in changes(explanation)
 
 
 def test_compatibility_groups_with_who_uses_the_counter_set() -> None:
@@ -255,7 +258,7 @@ def test_compatibility_groups_with_who_uses_the_counter_set() -> None:
             name, consumesCounters=[{**use, "compatibilityGroups": [group]}]
         )
 
-    found = explain(
+    explanation = explain(
         cluster(
             node(),
             device_class(),
@@ -272,16 +275,16 @@ def test_compatibility_groups_with_who_uses_the_counter_set() -> None:
         ),
         "default/wanted",
     )
-    assert rules(found) == {
+    assert rules(explanation) == {
         "claim default/wanted, request gpu",
         f"compatibility groups of devices of {DRIVER}",
         "allocated claim default/held",
     }
-    assert "release claim default/held (priority 0)" in changes(found)
+    assert "release claim default/held (priority 0)" in changes(explanation)
 
 
 def test_a_claim_moves_out_of_the_way() -> None:
-    found = explain(
+    explanation = explain(
         cluster(
             node("node-0"),
             node("node-1"),
@@ -293,14 +296,18 @@ def test_a_claim_moves_out_of_the_way() -> None:
         ),
         "default/wanted",
     )
-    moves = [one for one in found.suggestions if one.text.startswith("move")]
-    assert [(one.text, one.outcome) for one in moves] == [
+    moves = [
+        suggestion
+        for suggestion in explanation.suggestions
+        if suggestion.text.startswith("move")
+    ]
+    assert [(move.text, move.outcome) for move in moves] == [
         (
             "move claim default/held",
             "fits on node-0; default/held goes to node-1",
         )
     ]
-    assert "release claim default/held (priority 0)" in changes(found)
+    assert "release claim default/held (priority 0)" in changes(explanation)
 
 
 def test_the_lowest_priority_is_released() -> None:
@@ -312,11 +319,11 @@ def test_the_lowest_priority_is_released() -> None:
         pod("user-low", "low", priority=1, nodeName="node-0"),
         pod("user-high", "high", priority=9),
     ]
-    found = explain(
+    explanation = explain(
         one_node(held, users, claim("wanted", request())), "default/wanted"
     )
-    assert "release claim default/low (priority 1)" in changes(found)
-    assert not any("default/high" in text for text in changes(found))
+    assert "release claim default/low (priority 1)" in changes(explanation)
+    assert not any("default/high" in text for text in changes(explanation))
 
 
 def test_a_smaller_amount() -> None:
@@ -332,13 +339,15 @@ def test_a_smaller_amount() -> None:
         },
     )
     wanted = claim("wanted", request(capacity={"requests": {"memory": "8Gi"}}))
-    found = explain(one_node(held, wanted, devices=shared), "default/wanted")
+    explanation = explain(
+        one_node(held, wanted, devices=shared), "default/wanted"
+    )
     assert (
-        changes(found)[0]
+        changes(explanation)[0]
         == "claim default/wanted, request gpu: ask for 6Gi of memory in place of 8Gi"
     )
     assert "claim default/wanted, request gpu, capacity memory: 8Gi" in rules(
-        found
+        explanation
     )
 
 
@@ -346,10 +355,12 @@ def test_what_another_claim_asks_for() -> None:
     devices = [device("gpu-0", {"model": "a"}), device("gpu-1", {"model": "a"})]
     other = claim("other", request("gpu", f"{MODEL} == 'a'"))
     wanted = claim("wanted", request("gpu", f"{MODEL} == 'b'"))
-    found = explain(one_node(other, wanted, devices=devices), "default/wanted")
+    explanation = explain(
+        one_node(other, wanted, devices=devices), "default/wanted"
+    )
     assert any(
         "ask as claim default/other does (class gpu" in text
-        for text in changes(found)
+        for text in changes(explanation)
     )
 
 
@@ -359,7 +370,7 @@ def test_a_network_adapter_of_the_same_driver_is_no_substitute() -> None:
         device(name, {"model": model})
         for name, model in zip("abcd", "aaxx", strict=True)
     ]
-    found = explain(
+    explanation = explain(
         cluster(
             node(),
             device_class("gpu", f"{MODEL} != 'x'"),
@@ -371,19 +382,21 @@ def test_a_network_adapter_of_the_same_driver_is_no_substitute() -> None:
         ),
         "default/wanted",
     )
-    asked_instead = [text for text in changes(found) if "ask as claim" in text]
+    asked_instead = [
+        text for text in changes(explanation) if "ask as claim" in text
+    ]
     assert ["claim default/any does" in text for text in asked_instead] == [
         True
     ]
 
 
 def test_no_nodes_at_all() -> None:
-    found = explain(
+    explanation = explain(
         cluster(device_class(), claim("wanted", request())), "default/wanted"
     )
-    assert found.conflict is not None
-    assert not found.conflict.members
-    assert "No node could take it" in str(found)
+    assert explanation.conflict is not None
+    assert not explanation.conflict.members
+    assert "No node could take it" in str(explanation)
 
 
 def test_what_the_optimum_leaves_out_competes() -> None:
@@ -392,53 +405,56 @@ def test_what_the_optimum_leaves_out_competes() -> None:
         pod("second", "b", priority=1),
     )
     claims = [claim("a", request(count=2)), claim("b", request())]
-    found = explain(
+    explanation = explain(
         one_node(claims, first, second), pod="default/second", mode=Mode.OPTIMAL
     )
-    assert rules(found) == {
+    assert rules(explanation) == {
         "claim default/b, request gpu",
         "placed claim default/a",
     }
-    assert found.competition is not None
-    assert found.competition.possible
-    assert [str(key) for key in found.competition.displaced] == [
+    assert explanation.competition is not None
+    assert explanation.competition.possible
+    assert [str(key) for key in explanation.competition.displaced] == [
         "default/first"
     ]
-    assert (found.competition.weight, found.competition.best) == (1, 2)
+    assert (explanation.competition.weight, explanation.competition.best) == (
+        1,
+        2,
+    )
 
 
 def test_what_is_impossible_does_not_compete() -> None:
     claims = [claim("a", request()), claim("b", request(count=3))]
-    found = explain(one_node(claims), "default/b", mode=Mode.OPTIMAL)
-    assert found.competition is not None
-    assert not found.competition.possible
+    explanation = explain(one_node(claims), "default/b", mode=Mode.OPTIMAL)
+    assert explanation.competition is not None
+    assert not explanation.competition.possible
 
 
 def test_an_error_is_no_conflict_of_the_model() -> None:
-    found = explain(
+    explanation = explain(
         one_node(
             claim("wanted", request("gpu", f"{MODEL} == 'a'")),
             devices=[device("gpu-0"), device("gpu-1", {"model": "a"})],
         ),
         "default/wanted",
     )
-    assert found.conflict is None
-    assert found.remarks == (
+    assert explanation.conflict is None
+    assert explanation.remarks == (
         "Only an error is in its way: the optimal mode, which leaves failing devices out, would place it.",
     )
 
 
 def test_first_fit_on_mig(root) -> None:  # type: ignore[no-untyped-def]
-    found = explain(
+    explanation = explain(
         load(root / "models/h100-mig-smallest"), pod="default/large"
     )
-    assert rules(found) == {
+    assert rules(explanation) == {
         "claim default/large, request mig",
         "claim default/large, request mig, selector device.attributes['gpu.nvidia.com'].profile == '4g.40gb'",
         "counter memory-slice-0 of gpu.nvidia.com",
         "placed claim default/small",
     }
-    assert changes(found)[-1] == "add a node like h100"
+    assert changes(explanation)[-1] == "add a node like h100"
 
 
 @pytest.mark.parametrize(

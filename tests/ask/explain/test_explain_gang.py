@@ -26,12 +26,11 @@ from wire import (
 )
 
 
-def gang(number: int, *objects: Json, cards: int = 4) -> dralloc.Cluster:
+def gang(workers: int, *objects: Json, cards: int = 4) -> dralloc.Cluster:
     """Cards that draw on 1Gi of memory each and can be cut in two slots each, and a gang that wants one card each."""
     draws = consumes("set", memory="1Gi", slots="2")
-    found = [
-        device(f"card-{place}", consumesCounters=draws)
-        for place in range(cards)
+    devices = [
+        device(f"card-{card}", consumesCounters=draws) for card in range(cards)
     ]
     amounts = {"memory": f"{cards}Gi", "slots": str(2 * cards)}
     sets = resource_slice(
@@ -41,13 +40,13 @@ def gang(number: int, *objects: Json, cards: int = 4) -> dralloc.Cluster:
         node(),
         device_class(),
         sets,
-        resource_slice(found, count=2),
+        resource_slice(devices, count=2),
         *objects,
     ]
-    for place in range(number):
-        one = pod(f"worker-{place}", f"worker-{place}")
-        one["metadata"]["labels"] = {"job": "train"}
-        whole += [claim(f"worker-{place}", request()), one]
+    for worker in range(workers):
+        member = pod(f"worker-{worker}", f"worker-{worker}")
+        member["metadata"]["labels"] = {"job": "train"}
+        whole += [claim(f"worker-{worker}", request()), member]
     return cluster(whole)
 
 
@@ -61,19 +60,22 @@ def placed(whole: dralloc.Cluster, *caps: str) -> int:
     return dralloc.allocate(whole, gang="job", caps=caps).metrics.placed
 
 
-def changes(found: Explanation) -> list[tuple[str, str]]:
-    return [(one.text, one.outcome) for one in found.suggestions]
+def changes(explanation: Explanation) -> list[tuple[str, str]]:
+    return [
+        (suggestion.text, suggestion.outcome)
+        for suggestion in explanation.suggestions
+    ]
 
 
 def test_a_cap_that_leaves_too_little_for_the_gang() -> None:
     whole = gang(3)
-    found = why(whole, caps=["default=memory:2Gi"])
-    assert found.gathering is not None
-    assert found.gathering.members == tuple(
-        ClaimKey("default", f"worker-{place}") for place in range(3)
+    explanation = why(whole, caps=["default=memory:2Gi"])
+    assert explanation.gathering is not None
+    assert explanation.gathering.members == tuple(
+        ClaimKey("default", f"worker-{worker}") for worker in range(3)
     )
-    assert (found.gathering.number, found.gathering.bound) == (2, 2)
-    assert changes(found) == [
+    assert (explanation.gathering.number, explanation.gathering.bound) == (2, 2)
+    assert changes(explanation) == [
         (
             "raise cap default=memory from 2Gi to 3Gi",
             "all 3 members of the gang fit",
@@ -83,7 +85,7 @@ def test_a_cap_that_leaves_too_little_for_the_gang() -> None:
         placed(whole, f"default=memory:{amount}")
         for amount in ("3Gi", "3145727Ki")
     ] == [3, 0]
-    text = str(found)
+    text = str(explanation)
     assert (
         "Of the 3 members of its gang at most 2 fit at once beside what is placed."
         in text
@@ -92,27 +94,27 @@ def test_a_cap_that_leaves_too_little_for_the_gang() -> None:
         "Not even its gang alone would fit beside what is allocated already."
         in text
     )
-    assert found.to_dict()["gang"]["bound"] == 2
+    assert explanation.to_dict()["gang"]["bound"] == 2
 
 
 def test_one_of_two_caps_is_not_enough() -> None:
     whole = gang(3)
-    found = why(whole, caps=["default=memory:2Gi", "default=slots:5"])
+    explanation = why(whole, caps=["default=memory:2Gi", "default=slots:5"])
     text = "raise cap default=memory from 2Gi to 3Gi, default=slots from 5 to 6"
-    assert changes(found) == [(text, "all 3 members of the gang fit")]
+    assert changes(explanation) == [(text, "all 3 members of the gang fit")]
     assert placed(whole, "default=memory:3Gi", "default=slots:6") == 3
 
 
 def test_more_members_than_devices() -> None:
-    found = why(gang(3, cards=2))
-    assert found.gathering is not None
-    assert found.gathering.bound == 2
-    assert found.suggestions == ()
+    explanation = why(gang(3, cards=2))
+    assert explanation.gathering is not None
+    assert explanation.gathering.bound == 2
+    assert explanation.suggestions == ()
 
 
 def test_somebody_else_takes_what_the_gang_would_need() -> None:
     rivals = [pod(name, name, priority=10) for name in ("first", "second")]
-    found = why(
+    explanation = why(
         gang(
             3,
             *rivals,
@@ -121,11 +123,11 @@ def test_somebody_else_takes_what_the_gang_would_need() -> None:
             cards=3,
         )
     )
-    assert found.gathering is not None
-    assert found.gathering.bound == 1
-    assert found.competition is not None
-    assert found.competition.possible
-    assert found.competition.displaced == (
+    assert explanation.gathering is not None
+    assert explanation.gathering.bound == 1
+    assert explanation.competition is not None
+    assert explanation.competition.possible
+    assert explanation.competition.displaced == (
         ClaimKey("default", "first"),
         ClaimKey("default", "second"),
     )
@@ -133,17 +135,18 @@ def test_somebody_else_takes_what_the_gang_would_need() -> None:
 
 def test_a_claim_that_somebody_else_was_granted() -> None:
     rival = pod("rival", "worker-1", priority=10)
-    found = why(gang(3, rival, cards=2))
-    assert found.gathering is None
+    explanation = why(gang(3, rival, cards=2))
+    assert explanation.gathering is None
     assert any(
-        re.search("its gang is in its way", remark) for remark in found.remarks
+        re.search("its gang is in its way", remark)
+        for remark in explanation.remarks
     )
 
 
 @pytest.mark.parametrize("mode", ["first-fit", "optimal"])
 def test_a_gang_that_fits(mode: ModeName) -> None:
-    found = dralloc.explain(
+    explanation = dralloc.explain(
         gang(2), pod="default/worker-0", mode=mode, gang="job"
     )
-    assert found.placed
-    assert found.gathering is None
+    assert explanation.placed
+    assert explanation.gathering is None

@@ -109,12 +109,12 @@ def test_the_optimum_names_who_would_have_to_go() -> None:
         waiting("first", {"cpu": "3"}),
         waiting("last", {"cpu": "3"}),
     )
-    found = explain(cluster, pod="default/last", mode="optimal")
-    assert "default/first" in str(found)
+    explanation = explain(cluster, pod="default/last", mode="optimal")
+    assert "default/first" in str(explanation)
     assert [
-        str(one.change)
-        for one in found.suggestions
-        if "Insufficient cpu" in str(one.change)
+        str(suggestion.change)
+        for suggestion in explanation.suggestions
+        if "Insufficient cpu" in str(suggestion.change)
     ]
 
 

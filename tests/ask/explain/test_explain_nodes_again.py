@@ -36,13 +36,13 @@ OTHER_TAINT: Json = {"key": "k", "effect": "NoSchedule"}
     "node", [CORDONED, tainted_node("a", taints=(OTHER_TAINT,))]
 )
 def test_a_node_without_cpu_is_no_remedy(node: Json) -> None:
-    found = explain(
+    explanation = explain(
         one_node(node, claim("c", request()), bound_pod("p", "c", cpu="1000")),
         pod="default/p",
     )
-    assert not found.suggestions
-    assert found.conflict is not None
-    assert [member.title for member in found.conflict.members] == [
+    assert not explanation.suggestions
+    assert explanation.conflict is not None
+    assert [member.title for member in explanation.conflict.members] == [
         "Insufficient cpu"
     ]
 
@@ -52,23 +52,28 @@ def test_nothing_is_hidden_behind_what_runs_short_first() -> None:
     full = tainted_node("a", cpu="1", taints=())
     full["status"]["allocatable"]["pods"] = "1"
     running = bound_pod("r", nodeName="a")
-    found = explain(
+    explanation = explain(
         one_node(full, running, claim("c", request()), bound_pod("p", "c")),
         pod="default/p",
     )
-    assert found.reasons[0].causes[0].text == "Insufficient cpu; Too many pods"
-    assert [one.text for one in found.suggestions] == ["add a node like a"]
+    assert (
+        explanation.reasons[0].causes[0].text
+        == "Insufficient cpu; Too many pods"
+    )
+    assert [suggestion.text for suggestion in explanation.suggestions] == [
+        "add a node like a"
+    ]
 
 
 @pytest.mark.parametrize(
     "node", [CORDONED, tainted_node("a", taints=(OTHER_TAINT,))]
 )
 def test_a_node_with_cpu_is_a_remedy(node: Json) -> None:
-    found = explain(
+    explanation = explain(
         one_node(node, claim("c", request()), bound_pod("p", "c", cpu="8")),
         pod="default/p",
     )
-    assert found.suggestions[0].text.startswith("lift node")
+    assert explanation.suggestions[0].text.startswith("lift node")
 
 
 def test_whoever_gives_back_a_device_gives_back_cpu() -> None:
@@ -78,14 +83,14 @@ def test_whoever_gives_back_a_device_gives_back_cpu() -> None:
     ]
     running[0]["status"]["allocation"].pop("nodeSelector")
     waiting = [claim("c", request()), bound_pod("p", "c", cpu="6")]
-    found = explain(
+    explanation = explain(
         one_node(tainted_node("a"), *running, *waiting), pod="default/p"
     )
-    assert found.conflict is not None
-    assert [member.title for member in found.conflict.members] == [
+    assert explanation.conflict is not None
+    assert [member.title for member in explanation.conflict.members] == [
         "claim default/c, request gpu",
         "allocated claim default/x",
     ]
     assert "release claim default/x (priority 0)" in [
-        one.text for one in found.suggestions
+        suggestion.text for suggestion in explanation.suggestions
     ]

@@ -37,22 +37,25 @@ def crowd(random: Random) -> list[Json]:
     for name in ("a", "b"):
         devices = [
             device(
-                f"g{number}",
+                f"g{device_index}",
                 {"fast": random.random() < 0.5},
                 taints=[TAINT] * random.randint(0, 1),
             )
-            for number in range(random.randint(1, 3))
+            for device_index in range(random.randint(1, 3))
         ]
         objects += [
             node(name),
             resource_slice(devices, name=name, pool=name, nodeName=name),
         ]
-    for number in range(random.randint(1, 6)):
+    for pod_index in range(random.randint(1, 6)):
         fast = ["device.attributes['gpu.example.com'].fast"] * random.randint(
             0, 1
         )
         asked = request("gpu", *fast, count=random.randint(1, 4))
-        objects += [claim(f"c{number}", asked), pod(f"p{number}", f"c{number}")]
+        objects += [
+            claim(f"c{pod_index}", asked),
+            pod(f"p{pod_index}", f"c{pod_index}"),
+        ]
     return objects
 
 
@@ -68,7 +71,7 @@ def test_everything_that_is_pending_is_there_once(
     plan = dralloc.allocate(objects, mode=dralloc.Mode(mode))
     report = dralloc.explain(objects, mode=dralloc.Mode(mode))
     pending = [key for kind in report.kinds for key in kind.demands]
-    assert sorted(pending) == sorted(one.key for one in plan.unplaced)
+    assert sorted(pending) == sorted(demand.key for demand in plan.unplaced)
     assert report.placed == len(plan.solution.placements)
     assert sum(map(len, report.by_reason.values())) == len(report.kinds)
     assert all(kind.reason for kind in report.kinds)
@@ -86,19 +89,23 @@ def test_a_change_of_many_is_a_change_of_each(random: Random) -> None:
     objects = crowd(random)
     report = dralloc.explain(cluster(objects))
     placed = {
-        str(one.demand)
-        for one in dralloc.allocate(cluster(objects), mode="first-fit").placed
+        str(placement.demand)
+        for placement in dralloc.allocate(
+            cluster(objects), mode="first-fit"
+        ).placed
     }
     for kind in report.kinds:
         last = kind.demands[-1]
         # Those that are placed come first; then the last one, as its own turn is.
-        first = [one for one in objects if _is_of(one, placed)]
+        first = [manifest for manifest in objects if _is_of(manifest, placed)]
         others = [
-            one
-            for one in objects
-            if one["kind"] not in ("Pod", "ResourceClaim")
+            manifest
+            for manifest in objects
+            if manifest["kind"] not in ("Pod", "ResourceClaim")
         ]
-        own = [one for one in objects if _is_of(one, {str(last)})]
+        own = [
+            manifest for manifest in objects if _is_of(manifest, {str(last)})
+        ]
         alone = dralloc.explain(cluster(others, first, own), pod=str(last))
         assert _own(alone.claims, alone.suggestions) == _own(
             kind.explanation.claims, kind.explanation.suggestions
@@ -109,23 +116,29 @@ def _own(
     claims: Sequence[ClaimKey], suggestions: Sequence[Suggestion]
 ) -> list[str]:
     """What the author of a claim can change, without the claim's name."""
-    texts = [one.text for one in suggestions if one.cost <= Cost.LESS]
+    texts = [
+        suggestion.text
+        for suggestion in suggestions
+        if suggestion.cost <= Cost.LESS
+    ]
     return [text.replace(f"claim {claims[0]}, ", "") for text in texts]
 
 
-def _is_of(one: Json, pods: set[str]) -> bool:
+def _is_of(manifest: Json, pods: set[str]) -> bool:
     names = {name.partition("/")[2] for name in pods}
-    name = str(one["metadata"]["name"])
-    return one["kind"] in ("Pod", "ResourceClaim") and f"p{name[1:]}" in names
+    name = str(manifest["metadata"]["name"])
+    return (
+        manifest["kind"] in ("Pod", "ResourceClaim") and f"p{name[1:]}" in names
+    )
 
 
 def test_reasons_and_changes_are_counted() -> None:
-    tainted = [one | {"taints": [TAINT]} for one in gpus(4)]
+    tainted = [gpu | {"taints": [TAINT]} for gpu in gpus(4)]
     objects = [device_class(), node(), resource_slice(tainted)]
-    for number in range(3):
+    for pod_index in range(3):
         objects += [
-            claim(f"c{number}", request()),
-            pod(f"p{number}", f"c{number}"),
+            claim(f"c{pod_index}", request()),
+            pod(f"p{pod_index}", f"c{pod_index}"),
         ]
     objects += [claim("x", request(count=9)), pod("px", "x")]
     report = dralloc.explain(cluster(objects))
@@ -172,8 +185,10 @@ def test_other_drivers_are_no_substitute() -> None:
         ),
         pod("waits", "wanted"),
     ]
-    found = dralloc.explain(cluster(objects), pod="default/waits")
-    assert not any("nic" in one.text for one in found.suggestions)
+    explanation = dralloc.explain(cluster(objects), pod="default/waits")
+    assert not any(
+        "nic" in suggestion.text for suggestion in explanation.suggestions
+    )
 
 
 def test_amounts_have_units() -> None:
@@ -189,10 +204,10 @@ def test_amounts_have_units() -> None:
         resource_slice(gpus(1)),
         claim("c", request()),
     ]
-    found = dralloc.explain(
+    explanation = dralloc.explain(
         cluster(objects, pod("p", "c", containers=[hungry])), pod="default/p"
     )
-    [cause] = found.groups[0].causes
+    [cause] = explanation.groups[0].causes
     assert cause.details == ("900Gi requested, 100Gi left",)
 
 
@@ -227,7 +242,7 @@ def test_nodes_that_come_closest_say_why() -> None:
     """Nodes without such devices, or to which the pod may not come, say nothing of a selector that accepts none."""
     tainted = node("a")
     tainted["spec"] = {"taints": [{"key": "k", "effect": "NoSchedule"}]}
-    empty = [node(f"cpu-{number}") for number in range(3)]
+    empty = [node(f"cpu-{index}") for index in range(3)]
     slices = [
         resource_slice(gpus(2), name=name, pool=name, nodeName=name)
         for name in "ab"
@@ -273,7 +288,7 @@ def test_a_selector_that_fails_counts_after_the_class() -> None:
 
 def test_what_helps_those_that_no_single_change_admits() -> None:
     """One waits for devices that are in use, which a node would help; the selector of the other fails."""
-    found = dralloc.explain(
+    report = dralloc.explain(
         cluster(
             device_class(),
             resource_slice(gpus(1)),
@@ -287,7 +302,7 @@ def test_what_helps_those_that_no_single_change_admits() -> None:
             ),
         )
     )
-    tables = [part for part in found.body() if isinstance(part, Table)]
+    tables = [part for part in report.body() if isinstance(part, Table)]
     (others,) = [
         table.rows for table in tables if table.title.endswith("the others")
     ]

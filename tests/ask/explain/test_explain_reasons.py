@@ -31,14 +31,14 @@ from wire import (
 MODEL = f"device.attributes['{DRIVER}'].model"
 
 
-def reasons(found: Cluster, name: str = "wanted") -> Explanation:
-    return explain(found, claim=f"default/{name}", suggest=False)
+def reasons(cluster_state: Cluster, name: str = "wanted") -> Explanation:
+    return explain(cluster_state, claim=f"default/{name}", suggest=False)
 
 
-def cause(found: Cluster, place: int = 0) -> FilterReason:
+def cause(cluster_state: Cluster, cause_index: int = 0) -> FilterReason:
     """The cause on the only node."""
-    (group,) = reasons(found).groups
-    return group.causes[place]
+    (group,) = reasons(cluster_state).groups
+    return group.causes[cause_index]
 
 
 def one_node(
@@ -57,24 +57,26 @@ def test_every_cause_comes_with_something_to_do() -> None:
 
 
 def test_a_demand_that_fits() -> None:
-    found = reasons(one_node(claim("wanted", request())))
-    assert found.placed
-    assert found.node == "node-0"
-    assert not found.groups
+    explanation = reasons(one_node(claim("wanted", request())))
+    assert explanation.placed
+    assert explanation.node == "node-0"
+    assert not explanation.groups
 
 
 def test_no_device_of_the_class() -> None:
     other = device_class("nic", "device.driver == 'nic.example.com'")
-    found = cause(one_node(other, claim("wanted", request(device_class="nic"))))
-    assert found.code is Code.CLASS
+    reason = cause(
+        one_node(other, claim("wanted", request(device_class="nic")))
+    )
+    assert reason.code is Code.CLASS
     assert (
-        str(found)
+        str(reason)
         == "claim default/wanted, request gpu: no device of class nic"
     )
-    assert found.devices == 2
+    assert reason.devices == 2
     assert (
         "selector of class nic: device.driver == 'nic.example.com'"
-        in found.details
+        in reason.details
     )
 
 
@@ -87,28 +89,28 @@ def test_a_selector_excludes_devices() -> None:
     wanted = claim(
         "wanted", request("gpu", f"{MODEL} != 'c'", f"{MODEL} == 'a'", count=2)
     )
-    found = cause(one_node(wanted, devices=devices))
-    assert found.code is Code.SELECTOR
-    assert found.text == f"does not match selector {MODEL} == 'a'"
-    assert found.devices == 2
+    reason = cause(one_node(wanted, devices=devices))
+    assert reason.code is Code.SELECTOR
+    assert reason.text == f"does not match selector {MODEL} == 'a'"
+    assert reason.devices == 2
 
 
 def test_the_clause_of_a_selector_is_named() -> None:
     whole = f"device.driver == '{DRIVER}' && {MODEL} == 'z'"
     wanted = claim("wanted", request("gpu", whole))
-    found = cause(one_node(wanted, devices=[device("gpu-0", {"model": "a"})]))
+    reason = cause(one_node(wanted, devices=[device("gpu-0", {"model": "a"})]))
     assert (
-        found.text
+        reason.text
         == f"does not match {MODEL} == 'z' (part of selector {whole})"
     )
 
 
 def test_a_taint_that_is_not_tolerated() -> None:
     taint = {"key": "broken", "value": "fan", "effect": "NoSchedule"}
-    found = cause(
+    reason = cause(
         one_node(claim("wanted", request()), devices=gpus(1, taints=[taint]))
     )
-    assert (found.code, found.text) == (
+    assert (reason.code, reason.text) == (
         Code.TAINT,
         "taint broken=fan:NoSchedule is not tolerated",
     )
@@ -116,11 +118,15 @@ def test_a_taint_that_is_not_tolerated() -> None:
 
 def test_in_use_by_claims_allocated_and_placed_before() -> None:
     held = allocated("held", {"device": "gpu-0"})
-    found = cause(
+    reason = cause(
         one_node(held, claim("first", request()), claim("wanted", request()))
     )
-    assert (found.code, found.text, found.devices) == (Code.IN_USE, "in use", 2)
-    assert found.details == (
+    assert (reason.code, reason.text, reason.devices) == (
+        Code.IN_USE,
+        "in use",
+        2,
+    )
+    assert reason.details == (
         f"{DRIVER}/pool-0/gpu-0: held by default/held",
         f"{DRIVER}/pool-0/gpu-1: held by default/first (placed in this batch)",
     )
@@ -128,12 +134,10 @@ def test_in_use_by_claims_allocated_and_placed_before() -> None:
 
 def test_a_counter_is_short() -> None:
     partitions = [
-        device(
-            f"gpu-{number}", consumesCounters=consumes("card", memory="30Gi")
-        )
-        for number in range(2)
+        device(f"gpu-{index}", consumesCounters=consumes("card", memory="30Gi"))
+        for index in range(2)
     ]
-    found = cause(
+    reason = cause(
         cluster(
             node(),
             device_class(),
@@ -147,12 +151,15 @@ def test_a_counter_is_short() -> None:
             claim("wanted", request()),
         )
     )
-    assert (found.code, found.text) == (Code.COUNTER, "counter memory is short")
-    (detail,) = found.details
+    assert (reason.code, reason.text) == (
+        Code.COUNTER,
+        "counter memory is short",
+    )
+    (detail,) = reason.details
     assert detail.endswith(
         "counter card/memory: 30Gi needed, 10Gi free of 40Gi, held by default/held 30Gi"
     )
-    assert dict(found.excluded) == {"in use": 1, "counter memory is short": 1}
+    assert dict(reason.excluded) == {"in use": 1, "counter memory is short": 1}
 
 
 def test_a_capacity_is_short_after_rounding() -> None:
@@ -170,14 +177,14 @@ def test_a_capacity_is_short_after_rounding() -> None:
             "consumedCapacity": {"memory": "4Gi"},
         },
     )
-    found = cause(
+    reason = cause(
         one_node(held, claim("wanted", asking("5Gi")), devices=shared)
     )
-    assert (found.code, found.text) == (
+    assert (reason.code, reason.text) == (
         Code.CAPACITY,
         "capacity memory is short",
     )
-    (detail,) = found.details
+    (detail,) = reason.details
     assert (
         "8Gi (5Gi asked, rounded up by validRange min 4Gi, step 4Gi) needed, 6Gi left of 10Gi"
         in detail
@@ -200,12 +207,12 @@ def asking(memory: str) -> Json:
     ],
 )
 def test_an_amount_that_no_device_has(capacity: Json, text: str) -> None:
-    found = cause(
+    reason = cause(
         one_node(
             claim("wanted", asking("5Gi")), devices=gpus(1, capacity=capacity)
         )
     )
-    assert (found.code, found.text) == (Code.AMOUNT, text)
+    assert (reason.code, reason.text) == (Code.AMOUNT, text)
 
 
 def test_an_amount_that_the_policy_forbids() -> None:
@@ -215,9 +222,9 @@ def test_an_amount_that_the_policy_forbids() -> None:
         allowMultipleAllocations=True,
         capacity={"memory": {"value": "10Gi", "requestPolicy": policy}},
     )
-    found = cause(one_node(claim("wanted", asking("5Gi")), devices=shared))
+    reason = cause(one_node(claim("wanted", asking("5Gi")), devices=shared))
     assert (
-        found.text
+        reason.text
         == "capacity memory: the device's request policy does not allow 5Gi"
     )
 
@@ -229,12 +236,12 @@ def test_a_constraint_without_common_value() -> None:
         request(count=2),
         constraints=[{"matchAttribute": f"{DRIVER}/numa"}],
     )
-    found = cause(one_node(wanted, devices=devices))
-    assert (found.code, found.text) == (
+    reason = cause(one_node(wanted, devices=devices))
+    assert (reason.code, reason.text) == (
         Code.CONSTRAINT,
         f"constraint #0 matchAttribute {DRIVER}/numa: no common value",
     )
-    assert found.details == (
+    assert reason.details == (
         f"values of {DRIVER}/numa on the selected devices: 0 (1); 1 (1)",
     )
 
@@ -254,22 +261,20 @@ def test_a_constraint_without_enough_distinct_values() -> None:
 
 def test_requests_that_only_fit_alone() -> None:
     wanted = claim("wanted", request("a", count=2), request("b"))
-    found = cause(one_node(wanted))
-    assert found.code is Code.TOGETHER
+    reason = cause(one_node(wanted))
+    assert reason.code is Code.TOGETHER
     assert (
-        found.subject
+        reason.subject
         == "claim default/wanted, request a, claim default/wanted, request b"
     )
 
 
 def test_requests_that_overdraw_a_counter_together() -> None:
     partitions = [
-        device(
-            f"gpu-{number}", consumesCounters=consumes("card", memory="30Gi")
-        )
-        for number in range(2)
+        device(f"gpu-{index}", consumesCounters=consumes("card", memory="30Gi"))
+        for index in range(2)
     ]
-    found = cause(
+    reason = cause(
         cluster(
             node(),
             device_class(),
@@ -282,7 +287,7 @@ def test_requests_that_overdraw_a_counter_together() -> None:
             claim("wanted", request("a"), request("b")),
         )
     )
-    assert (found.code, found.text) == (
+    assert (reason.code, reason.text) == (
         Code.COUNTER,
         "together more than is free of counter memory",
     )
@@ -313,18 +318,18 @@ def test_compatibility_groups_clash_with_what_is_in_use() -> None:
         grouped("mig-0", "mig"), grouped("vgpu-0", "vgpu"), grouped("plain-0")
     )
     held = allocated("held", {"device": "mig-0"})
-    found = cause(cluster(devices, held, claim("wanted", request())))
-    assert (found.code, found.text) == (
+    reason = cause(cluster(devices, held, claim("wanted", request())))
+    assert (reason.code, reason.text) == (
         Code.GROUPS,
         "its counter set is in use in other compatibility groups",
     )
-    assert found.devices == 2
+    assert reason.devices == 2
     used = "counter set card is used by default/held in group mig"
-    assert found.details == (
+    assert reason.details == (
         f"{DRIVER}/pool-0/vgpu-0: {used}; the device is in group vgpu",
         f"{DRIVER}/pool-0/plain-0: {used}; the device is in no group",
     )
-    assert dict(found.excluded) == {"in use": 1, found.text: 2}
+    assert dict(reason.excluded) == {"in use": 1, reason.text: 2}
 
 
 def test_compatibility_groups_of_requests_exclude_each_other() -> None:
@@ -337,19 +342,19 @@ def test_compatibility_groups_of_requests_exclude_each_other() -> None:
         {**grouped("mig-0", "mig"), "attributes": {"m/x": {"int": 1}}},
         {**grouped("vgpu-0", "vgpu"), "attributes": {"m/x": {"int": 2}}},
     )
-    found = cause(cluster(devices, wanted))
-    assert (found.code, found.text) == (
+    reason = cause(cluster(devices, wanted))
+    assert (reason.code, reason.text) == (
         Code.GROUPS,
         "together they need devices whose compatibility groups exclude each other",
     )
 
 
 def test_more_than_32_results() -> None:
-    found = cause(
+    reason = cause(
         one_node(claim("wanted", request(count=33)), devices=gpus(40))
     )
-    assert found.code is Code.ERROR
-    assert "exceeds the claim limit of 32" in found.text
+    assert reason.code is Code.ERROR
+    assert "exceeds the claim limit of 32" in reason.text
 
 
 def test_more_than_32_results_with_alternatives() -> None:
@@ -361,8 +366,8 @@ def test_more_than_32_results_with_alternatives() -> None:
         ),
     )
     none = device_class("none", "false")
-    found = cause(one_node(none, wanted, devices=gpus(40)))
-    assert found.code is Code.TOO_MANY
+    reason = cause(one_node(none, wanted, devices=gpus(40)))
+    assert reason.code is Code.TOO_MANY
 
 
 def test_a_pool_is_incomplete() -> None:
@@ -370,7 +375,7 @@ def test_a_pool_is_incomplete() -> None:
     (group,) = reasons(
         cluster(node(), device_class(), half, claim("wanted", request()))
     ).groups
-    assert [one.code for one in group.causes] == [
+    assert [reason.code for reason in group.causes] == [
         Code.POOL_INCOMPLETE,
         Code.NO_DEVICE,
     ]
@@ -380,38 +385,38 @@ def test_a_pool_is_incomplete() -> None:
 
 
 def test_a_pool_is_invalid() -> None:
-    found = one_node(
+    cluster_state = one_node(
         claim("wanted", request()), devices=[device("gpu-0"), device("gpu-0")]
     )
-    assert cause(found).code is Code.POOL_INVALID
-    assert cause(found).details == (
+    assert cause(cluster_state).code is Code.POOL_INVALID
+    assert cause(cluster_state).details == (
         f"pool {DRIVER}/pool-0 is invalid: duplicate device name gpu-0",
     )
 
 
 def test_a_selector_that_fails() -> None:
-    found = cause(one_node(claim("wanted", request("gpu", f"{MODEL} == 'a'"))))
-    assert found.code is Code.CEL
+    reason = cause(one_node(claim("wanted", request("gpu", f"{MODEL} == 'a'"))))
+    assert reason.code is Code.CEL
     assert (
         f"on device {DRIVER}/pool-0/gpu-0: CEL runtime error: no such key: model"
-        in found.text
+        in reason.text
     )
     # What CEL advises is said once, in the words of the advice for this kind of cause.
-    assert "consider" not in found.text
+    assert "consider" not in reason.text
 
 
 def test_a_class_that_does_not_exist() -> None:
-    found = cause(one_node(claim("wanted", request(device_class="gone"))))
-    assert (found.code, found.fatal) == (Code.NO_CLASS, True)
-    assert 'deviceclass.resource.k8s.io "gone" not found' in found.text
+    reason = cause(one_node(claim("wanted", request(device_class="gone"))))
+    assert (reason.code, reason.fatal) == (Code.NO_CLASS, True)
+    assert 'deviceclass.resource.k8s.io "gone" not found' in reason.text
 
 
 def test_all_devices_when_one_is_in_use() -> None:
     held = allocated("held", {"device": "gpu-0"})
-    found = cause(
+    reason = cause(
         one_node(held, claim("wanted", request(allocationMode="All")))
     )
-    assert (found.code, found.text) == (
+    assert (reason.code, reason.text) == (
         Code.IN_USE,
         "asks for all devices, and not all can be had: in use",
     )
@@ -422,14 +427,14 @@ def test_a_feature_that_is_off() -> None:
         1, bindingConditions=["ready"], bindingFailureConditions=["failed"]
     )
     features = ALL_FEATURES.switched({"DeviceBindingAndStatus": False})
-    found = explain(
+    explanation = explain(
         one_node(claim("wanted", request()), devices=conditional),
         "default/wanted",
         features=features,
         suggest=False,
     )
     assert (
-        found.groups[0].causes[0].text
+        explanation.groups[0].causes[0].text
         == "has binding conditions, and DRADeviceBindingConditions is off"
     )
 
@@ -449,7 +454,7 @@ def test_nodes_that_the_pod_excludes() -> None:
         **node("node-1", zone="z", disk="fast"),
         "spec": {"unschedulable": True},
     }
-    found = explain(
+    explanation = explain(
         cluster(
             node("node-0", zone="y"),
             cordoned,
@@ -466,7 +471,9 @@ def test_nodes_that_the_pod_excludes() -> None:
         pod="default/user",
         suggest=False,
     )
-    texts = {group.nodes[0]: group.causes[0].text for group in found.groups}
+    texts = {
+        group.nodes[0]: group.causes[0].text for group in explanation.groups
+    }
     assert texts == {
         "node-0": "pod spec.nodeSelector: disk=fast; pod spec.affinity.nodeAffinity: zone In ['z']",
         "node-1": "node is cordoned (spec.unschedulable)",
@@ -479,11 +486,11 @@ def test_nodes_that_an_allocated_claim_of_the_pod_excludes() -> None:
     held["status"]["allocation"]["nodeSelector"] = {
         "nodeSelectorTerms": [{"matchFields": fields}]
     }
-    found = one_node(
+    cluster_state = one_node(
         held, claim("wanted", request()), pod("user", "held", "wanted")
     )
     assert (
-        cause(found).text
+        cause(cluster_state).text
         == "claim default/held is allocated for metadata.name In ['node-1']"
     )
 
@@ -491,11 +498,14 @@ def test_nodes_that_an_allocated_claim_of_the_pod_excludes() -> None:
 def test_every_alternative_has_its_cause() -> None:
     listed = first_available("gpu", sub("two", count=3), sub("old", "false"))
     (group,) = reasons(one_node(claim("wanted", listed))).groups
-    assert [one.subject.rpartition(" ")[2] for one in group.causes] == [
+    assert [reason.subject.rpartition(" ")[2] for reason in group.causes] == [
         "gpu/two",
         "gpu/old",
     ]
-    assert [one.code for one in group.causes] == [Code.NO_DEVICE, Code.SELECTOR]
+    assert [reason.code for reason in group.causes] == [
+        Code.NO_DEVICE,
+        Code.SELECTOR,
+    ]
 
 
 def test_equal_nodes_are_counted_together() -> None:
@@ -504,7 +514,7 @@ def test_equal_nodes_are_counted_together() -> None:
         for name in ("n-0", "n-1", "n-2")
     ]
     busy = allocated("held", {"device": "gpu-0", "pool": "n-1"})
-    found = reasons(
+    explanation = reasons(
         cluster(
             map_nodes(),
             device_class(),
@@ -514,7 +524,8 @@ def test_equal_nodes_are_counted_together() -> None:
         )
     )
     assert [
-        (len(group.nodes), group.causes[0].devices) for group in found.groups
+        (len(group.nodes), group.causes[0].devices)
+        for group in explanation.groups
     ] == [(3, 3)]
 
 
@@ -523,7 +534,7 @@ def map_nodes() -> list[Json]:
 
 
 def test_a_member_of_a_gang_is_explained_beside_those_before_it() -> None:
-    found = explain(
+    explanation = explain(
         one_node(
             [claim(name, request()) for name in ("a", "b", "c")],
             [labelled(pod(f"pod-{name}", name)) for name in ("a", "b", "c")],
@@ -532,13 +543,13 @@ def test_a_member_of_a_gang_is_explained_beside_those_before_it() -> None:
         gang="job",
         suggest=False,
     )
-    assert not found.placed
-    assert found.groups[0].causes[0].code is Code.IN_USE
-    assert "gang" in found.remarks[0]
+    assert not explanation.placed
+    assert explanation.groups[0].causes[0].code is Code.IN_USE
+    assert "gang" in explanation.remarks[0]
 
 
 def test_a_gang_fails_because_of_another_member() -> None:
-    found = explain(
+    explanation = explain(
         one_node(
             [claim("a", request()), claim("b", request(count=3))],
             [labelled(pod("pod-a", "a")), labelled(pod("pod-b", "b"))],
@@ -546,10 +557,10 @@ def test_a_gang_fails_because_of_another_member() -> None:
         pod="default/pod-a",
         gang="job",
     )
-    assert not found.placed
+    assert not explanation.placed
     assert (
         "default/pod-b of the gang fits on no node at its turn: explain that one."
-        in found.remarks
+        in explanation.remarks
     )
 
 
@@ -585,28 +596,30 @@ def labelled(wire: Json) -> Json:
     ],
 )
 def test_what_cannot_be_explained(asked: dict[str, str], message: str) -> None:
-    found = one_node(
+    cluster_state = one_node(
         allocated("held", {"device": "gpu-0"}),
         claim("later", request()),
         pod("idle", "held"),
         pod("gated", "later", schedulingGates=[{"name": "wait"}]),
     )
     with pytest.raises(DrallocError) as raised:
-        explain(found, **asked)  # type: ignore[call-overload]
+        explain(cluster_state, **asked)  # type: ignore[call-overload]
     assert message in str(raised.value)
 
 
 def test_a_pod_and_a_claim_of_the_same_name() -> None:
-    found = one_node(
+    cluster_state = one_node(
         claim("twin", request(count=3)),
         claim("wanted", request()),
         pod("twin", "wanted"),
     )
     assert (
-        explain(found, pod="default/twin", suggest=False).claims[0].name
+        explain(cluster_state, pod="default/twin", suggest=False).claims[0].name
         == "wanted"
     )
     assert (
-        explain(found, claim="default/twin", suggest=False).claims[0].name
+        explain(cluster_state, claim="default/twin", suggest=False)
+        .claims[0]
+        .name
         == "twin"
     )

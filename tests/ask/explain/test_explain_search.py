@@ -27,7 +27,7 @@ PROBLEMS = examples(150)
 
 def searched(
     problem: Problem,
-    number: DemandIndex,
+    demand_index: DemandIndex,
     placements: tuple[Placement, ...],
     node: NodeIndex,
 ) -> bool | str:
@@ -35,8 +35,10 @@ def searched(
     ledger = SearchLedger(problem)
     allocated: dict[ClaimKey, tuple[NodeIndex, tuple[Grant, ...]]] = {}
     for placement in placements:
-        for place, claim in enumerate(problem.demands[placement.demand].claims):
-            grants = placement.grants[place]
+        for claim_index, claim in enumerate(
+            problem.demands[placement.demand].claims
+        ):
+            grants = placement.grants[claim_index]
             if grants or not claim.requests:
                 allocated[claim.key] = placement.node, grants
             for grant in grants:
@@ -47,9 +49,9 @@ def searched(
                     alternative.index, grant.device
                 )
                 assert charge is not None
-                ledger.take(grant.device, alternative, place, charge)
+                ledger.take(grant.device, alternative, claim_index, charge)
         ledger.settle()
-    demand = problem.demands[number]
+    demand = problem.demands[demand_index]
     shared = [
         allocated[claim.key]
         for claim in demand.claims
@@ -74,23 +76,23 @@ def searched(
 def test_a_node_fits_exactly_if_the_search_finds_something_there(
     problem: Problem,
 ) -> None:
-    for number in indices(problem.demands):
-        placements = placed_before(problem, number)
+    for demand_index in indices(problem.demands):
+        placements = placed_before(problem, demand_index)
         snapshot = DemandSnapshot.after(
-            placements, problem, number, Offers(problem.eligibility)
+            placements, problem, demand_index, Offers(problem.eligibility)
         )
         diagnosis = Diagnosis(snapshot, Wording(snapshot.placed))
         for node in indices(problem.nodes):
-            reason, found = (
+            reason, outcome = (
                 diagnosis.reason(node),
-                searched(problem, number, placements, node),
+                searched(problem, demand_index, placements, node),
             )
-            assert reason.fits is (found is True)
+            assert reason.fits is (outcome is True)
             if (
-                isinstance(found, str)
-                and found != "invalid resource pools were encountered"
+                isinstance(outcome, str)
+                and outcome != "invalid resource pools were encountered"
             ):
-                assert reason.causes[0].text == found
+                assert reason.causes[0].text == outcome
             assert all(cause.text for cause in reason.causes)
 
 
@@ -104,10 +106,10 @@ def test_what_is_placed_before_a_demand_is_that_of_the_batch(
         demands=tuple(replace(demand, gang="") for demand in problem.demands),
     )
     solution = first_fit(alone)
-    for number in indices(alone.demands):
+    for demand_index in indices(alone.demands):
         before = tuple(
             placement
             for placement in solution.placements
-            if placement.demand < number
+            if placement.demand < demand_index
         )
-        assert placed_before(alone, number) == before
+        assert placed_before(alone, demand_index) == before

@@ -43,11 +43,13 @@ SENTENCE: Final = re.compile(
 def test_suggestions_hold_at_their_word(mode: Mode) -> None:
     tried = 0
     for seed in count():
-        for one in suggestions(seed, mode):
-            found = (solve if mode is Mode.OPTIMAL else first_fit)(
-                one.taken_literally()
+        for suggestion in suggestions(seed, mode):
+            solution = (solve if mode is Mode.OPTIMAL else first_fit)(
+                suggestion.taken_literally()
             )
-            assert found.placements, f"cluster {seed}, {mode}: {one.text}"
+            assert solution.placements, (
+                f"cluster {seed}, {mode}: {suggestion.text}"
+            )
             tried += 1
         if 2 * tried >= SUGGESTIONS:
             break
@@ -58,20 +60,22 @@ def suggestions(seed: int, mode: Mode) -> Iterator[Suggested]:
     crowd = Crowd(seed)
     plan = allocate(crowd.cluster(), mode, gang=GANG, features=crowd.features())
     compiled, problem = plan.compiled, plan.compiled.problem
-    for number in sorted(
+    for demand in sorted(
         set(indices(problem.demands))
-        - {one.demand for one in plan.solution.placements}
+        - {placement.demand for placement in plan.solution.placements}
     ):
         before = (
             plan.solution.placements
             if mode is Mode.OPTIMAL
-            else placed_before(problem, number)
+            else placed_before(problem, demand)
         )
-        snapshot = snapshot_of(compiled, number, before)
+        snapshot = snapshot_of(compiled, demand, before)
         oracle = FeasibilityOracle(snapshot, compiled, mode)
         if oracle.admit(Change()) is None:
-            for one in substitutes(oracle):
-                yield Suggested(one.text, Editor(compiled, snapshot, before))
+            for suggestion in substitutes(oracle):
+                yield Suggested(
+                    suggestion.text, Editor(compiled, snapshot, before)
+                )
 
 
 @dataclass
@@ -87,26 +91,26 @@ class Suggested:
         assert said, self.text
         compiled = self.editor.compiled
         other = next(
-            one
-            for one in compiled.cluster.claims
-            if str(one.key) == said["other"]
+            claim
+            for claim in compiled.cluster.claims
+            if str(claim.key) == said["other"]
         )
         copied = asked(other, said["others"])
-        found = self.editor.cluster(Change(), ())
+        cluster = self.editor.cluster(Change(), ())
         claims = [
             with_request(
-                one,
+                claim,
                 said["request"],
                 copied,
                 said["number"],
                 keeping=bool(said["keeping"]),
             )
-            if str(one.key) == said["claim"]
-            else one
-            for one in found.claims
+            if str(claim.key) == said["claim"]
+            else claim
+            for claim in cluster.claims
         ]
         return compile_cluster(
-            replace(found, claims=tuple(claims)),
+            replace(cluster, claims=tuple(claims)),
             features=compiled.problem.features,
         ).problem
 
@@ -134,7 +138,7 @@ def with_request(
     claim: ResourceClaim,
     name: str,
     copied: ExactDeviceRequest | DeviceSubRequest,
-    number: str | None,
+    device_count: str | None,
     *,
     keeping: bool,
 ) -> ResourceClaim:
@@ -145,25 +149,27 @@ def with_request(
         for key in ("device_class_name", "selectors", "capacity", "tolerations")
     }
     fields |= {"count": copied.count, "allocation_mode": copied.allocation_mode}
-    if number is not None:
+    if device_count is not None:
         fields |= (
             {"allocation_mode": "All"}
-            if number == "all"
-            else {"allocation_mode": "ExactCount", "count": int(number)}
+            if device_count == "all"
+            else {"allocation_mode": "ExactCount", "count": int(device_count)}
         )
     if keeping:
         del fields["tolerations"]
 
-    def replaced(one: DeviceRequest) -> DeviceRequest:
-        if one.name != first:
-            return one
-        if one.exactly is not None:
-            return changed(one, exactly=changed(one.exactly, **fields))
+    def replaced(request: DeviceRequest) -> DeviceRequest:
+        if request.name != first:
+            return request
+        if request.exactly is not None:
+            return changed(request, exactly=changed(request.exactly, **fields))
         subs = (
-            changed(each, **fields) if each.name == sub else each
-            for each in one.first_available
+            changed(subrequest, **fields)
+            if subrequest.name == sub
+            else subrequest
+            for subrequest in request.first_available
         )
-        return changed(one, first_available=tuple(subs))
+        return changed(request, first_available=tuple(subs))
 
     requests = tuple(map(replaced, claim.spec.devices.requests))
     return changed(

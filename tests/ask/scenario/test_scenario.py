@@ -86,9 +86,9 @@ def test_what_runs_stays_when_nobody_waits() -> None:
             *more.pods,
         ]
     )
-    left = Scenario(both).without_pending().cluster
-    assert [one.key for one in left.pods] == [P]
-    assert [one.key for one in left.claims] == [X]
+    remaining = Scenario(both).without_pending().cluster
+    assert [pod_object.key for pod_object in remaining.pods] == [P]
+    assert [claim_object.key for claim_object in remaining.claims] == [X]
 
 
 def test_a_copy_of_a_node_is_empty_and_takes_pods() -> None:
@@ -100,12 +100,14 @@ def test_a_copy_of_a_node_is_empty_and_takes_pods() -> None:
         .unbind([P])
         .cluster
     )
-    new = next(one for one in copied.nodes if one.name == "c")
+    new = next(node for node in copied.nodes if node.name == "c")
     assert not new.spec.unschedulable
     assert new.metadata.labels == {"kubernetes.io/hostname": "c", "zone": "z"}
     assert [taint.key for taint in new.spec.taints] == [TAINT["key"]]
     assert [
-        one.spec.pool.name for one in copied.slices if one.spec.node_name == "c"
+        resource_slice.spec.pool.name
+        for resource_slice in copied.slices
+        if resource_slice.spec.node_name == "c"
     ] == ["a of c"]
     assert allocate(copied, nodes=["c"]).solution.placements
 
@@ -191,8 +193,8 @@ def test_slices_of_which_nothing_is_lifted_stay_the_same_objects() -> None:
     whole = busy()
     same = Scenario(whole).without_device_taints().with_exact_amounts().cluster
     assert all(
-        one is other
-        for one, other in zip(same.slices, whole.slices, strict=True)
+        resource_slice is other
+        for resource_slice, other in zip(same.slices, whole.slices, strict=True)
     )
 
 
@@ -204,6 +206,6 @@ def test_devices_and_alternatives_keep_their_numbers() -> None:
             scenario.without_device_taints().with_exact_amounts().cluster
         )
         assert lifted.table.criteria == compiled.table.criteria
-        assert [one.id for one in lifted.problem.devices] == [
-            one.id for one in compiled.problem.devices
+        assert [device.id for device in lifted.problem.devices] == [
+            device.id for device in compiled.problem.devices
         ]

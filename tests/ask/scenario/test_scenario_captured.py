@@ -50,25 +50,29 @@ def busy(shared: Path) -> Cluster:
     """Of the pods that wait in the end, some find no CPU, some no devices, some tolerate no taint."""
     random = Random(0)
     templates = [list(captured(shared, kind)) for kind in KINDS]
-    names = [f"node-{number:02d}" for number in range(NODES)]
+    names = [f"node-{index:02d}" for index in range(NODES)]
     slices = [
-        copied(one, name)
-        for number, name in enumerate(names)
-        for one in templates[number % len(templates)]
+        copied(template, name)
+        for node_index, name in enumerate(names)
+        for template in templates[node_index % len(templates)]
     ]
     classes = [
         device_class(driver.split(".")[0], f'device.driver == "{driver}"')
         for driver in DRIVERS
     ]
-    pods = [one for number in range(NODES) for one in training(number, random)]
+    pods = [
+        manifest
+        for job_index in range(NODES)
+        for manifest in training(job_index, random)
+    ]
     early = cluster(
         classes, [gpu_node(name, random) for name in names], slices, pods
     )
     running = started(early, early)
     late = [
-        one
-        for number in range(NODES, NODES + 8)
-        for one in training(number, random)
+        manifest
+        for job_index in range(NODES, NODES + 8)
+        for manifest in training(job_index, random)
     ]
     late += [claim("plain", request(device_class="gpu")), pod("plain", "plain")]
     more = cluster(classes, late)
@@ -94,9 +98,9 @@ def captured(shared: Path, kind: str) -> Iterator[Json]:
             yield from document.get("items", [document])
 
 
-def copied(one: Json, node: str) -> Json:
-    again = deepcopy(one)
-    again["metadata"] = {"name": f"{node}-{one['spec']['driver']}"}
+def copied(template: Json, node: str) -> Json:
+    again = deepcopy(template)
+    again["metadata"] = {"name": f"{node}-{template['spec']['driver']}"}
     again["spec"] |= {
         "nodeName": node,
         "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
@@ -122,8 +126,8 @@ def gpu_node(name: str, random: Random) -> Json:
     }
 
 
-def training(number: int, random: Random) -> list[Json]:
-    name, devices = f"train-{number:02d}", random.choice((1, 2, 4, 4, 8))
+def training(job_index: int, random: Random) -> list[Json]:
+    name, devices = f"train-{job_index:02d}", random.choice((1, 2, 4, 4, 8))
     wanted = [request("gpu", device_class="gpu", count=devices)]
     if random.random() < 0.3:
         wanted.append(request("nic", device_class="dra"))
@@ -136,28 +140,28 @@ def training(number: int, random: Random) -> list[Json]:
 
 
 def waiting(whole: Cluster) -> list[ClaimKey]:
-    return [one.key for one in whole.pods if not one.spec.node_name]
+    return [pod.key for pod in whole.pods if not pod.spec.node_name]
 
 
 def test_drained_nodes(busy: Cluster) -> None:
     used = sorted(
-        {one.spec.node_name for one in busy.pods if one.spec.node_name}
+        {pod.spec.node_name for pod in busy.pods if pod.spec.node_name}
     )
     for name in used[:6]:
-        found = drain(busy, name)
-        leaving = [one.key for one in busy.pods if one.spec.node_name == name]
-        homes = homes_of(busy, found.itinerary)
+        answer = drain(busy, name)
+        leaving = [pod.key for pod in busy.pods if pod.spec.node_name == name]
+        homes = homes_of(busy, answer.itinerary)
         assert settled_on(pending_again(busy, homes), homes) is not None
-        others = [one.name for one in busy.nodes if one.name != name]
+        others = [node.name for node in busy.nodes if node.name != name]
         best = allocate(
             only(pending_again(busy, leaving), leaving), nodes=others
         )
-        assert found.gone == found.most == len(best.solution.placements)
+        assert answer.gone == answer.most == len(best.solution.placements)
 
 
 def test_moves_that_make_room(busy: Cluster) -> None:
-    found = defragment(busy, 2, time_limit=60)
-    homes = homes_of(busy, found.itinerary)
+    answer = defragment(busy, 2, time_limit=60)
+    homes = homes_of(busy, answer.itinerary)
     assert (
         settled_on(
             pending_again(busy, homes.keys() - set(waiting(busy))), homes
@@ -165,25 +169,25 @@ def test_moves_that_make_room(busy: Cluster) -> None:
         is not None
     )
     assert (
-        len(found.before.placements)
+        len(answer.before.placements)
         == len(allocate(busy).solution.placements)
-        <= len(found.admitted)
+        <= len(answer.admitted)
     )
 
 
 def test_what_explanations_suggest(busy: Cluster) -> None:
     """A pod that tolerates no taint is told of the taint, and of nothing that leaves the taint there."""
-    found = explain(
+    explanation = explain(
         only(busy, [ClaimKey("default", "plain")]), pod="default/plain"
     )
-    assert [one.text for one in found.suggestions] == [
+    assert [suggestion.text for suggestion in explanation.suggestions] == [
         "lift node taint nvidia.com/gpu=present:NoSchedule is not tolerated"
     ]
     free = replace(
         busy,
         nodes=tuple(
-            changed(one, spec=changed(one.spec, taints=()))
-            for one in busy.nodes
+            changed(node, spec=changed(node.spec, taints=()))
+            for node in busy.nodes
         ),
     )
     assert allocate(
@@ -192,11 +196,11 @@ def test_what_explanations_suggest(busy: Cluster) -> None:
     seen = set()
     for key in waiting(busy):
         alone = only(busy, [key])
-        found = explain(alone, pod=key)
-        assert found.placed == bool(
+        explanation = explain(alone, pod=key)
+        assert explanation.placed == bool(
             allocate(alone, "first-fit").solution.placements
         )
-        for suggestion in found.suggestions:
+        for suggestion in explanation.suggestions:
             seen.add(suggestion.cost)
             if suggestion.cost is Cost.NODE:
                 more = with_node_like(
@@ -205,9 +209,9 @@ def test_what_explanations_suggest(busy: Cluster) -> None:
                 assert allocate(more, "first-fit").solution.placements
             if suggestion.cost is Cost.RELEASE:
                 gone = {
-                    one.key
-                    for one in busy.pods
-                    if suggestion.change.released & {*busy.pod_claims(one)}
+                    pod.key
+                    for pod in busy.pods
+                    if suggestion.change.released & {*busy.pod_claims(pod)}
                 }
                 assert allocate(
                     released(alone, gone), "first-fit"
@@ -217,11 +221,13 @@ def test_what_explanations_suggest(busy: Cluster) -> None:
 
 def released(whole: Cluster, gone: set[ClaimKey]) -> Cluster:
     """The cluster without some pods, whose claims hold nothing any more."""
-    claims = {key for one in gone for key in whole.claims_of_pods[one]}
+    claims = {key for pod_key in gone for key in whole.claims_of_pods[pod_key]}
     return replace(
         whole,
-        pods=tuple(one for one in whole.pods if one.key not in gone),
-        claims=tuple(one for one in whole.claims if one.key not in claims),
+        pods=tuple(pod for pod in whole.pods if pod.key not in gone),
+        claims=tuple(
+            claim for claim in whole.claims if claim.key not in claims
+        ),
     )
 
 
@@ -230,11 +236,11 @@ def test_what_is_free_and_of_use(busy: Cluster) -> None:
     assert all(row.usable == 0 for row in stranded(only(busy, [key])).pools)
     [count] = headroom(busy, MixEntry(key, Source.POD)).alone
     assert (count.number, count.bound) == (0, 0)
-    tolerant = next(one for one in waiting(busy) if one != key)
+    tolerant = next(pod_key for pod_key in waiting(busy) if pod_key != key)
     alone = only(busy, [tolerant])
     fits = {
-        one.name: bool(allocate(alone, nodes=[one.name]).solution.placements)
-        for one in busy.nodes
+        node.name: bool(allocate(alone, nodes=[node.name]).solution.placements)
+        for node in busy.nodes
     }
     rows = [row for row in stranded(alone).pools if row.driver == DRIVERS[0]]
     assert {row.pool: row.usable > 0 for row in rows} == {

@@ -66,12 +66,12 @@ def two_nodes(*objects: Json, cpu: str = "8") -> Cluster:
 
 
 def test_a_pod_that_tolerates_the_taint_of_gpu_nodes_leaves_a_node() -> None:
-    found = drain(
+    answer = drain(
         two_nodes(held("x", "a", "gpu-0"), bound_pod("p", "x", nodeName="a")),
         "a",
     )
-    assert found.possible
-    assert not found.unmodelled
+    assert answer.possible
+    assert not answer.unmodelled
 
 
 def test_moves_of_pods_that_tolerate_the_taint_of_gpu_nodes_make_room() -> None:
@@ -80,18 +80,18 @@ def test_moves_of_pods_that_tolerate_the_taint_of_gpu_nodes_make_room() -> None:
         bound_pod("q", "y", nodeName="b"),
     ]
     wanted = [claim("w", request(count=2)), bound_pod("w", "w")]
-    found = defragment(
+    answer = defragment(
         two_nodes(
             held("x", "a", "gpu-0"), held("y", "b", "gpu-0"), *running, *wanted
         ),
         1,
     )
-    assert [key.name for key in found.admitted] == ["w"]
-    assert found.moves == 1
+    assert [key.name for key in answer.admitted] == ["w"]
+    assert answer.moves == 1
 
 
 def test_no_pod_moves_to_a_node_without_cpu() -> None:
-    found = drain(
+    answer = drain(
         two_nodes(
             held("x", "a", "gpu-0"),
             bound_pod("p", "x", cpu="2", nodeName="a"),
@@ -99,16 +99,16 @@ def test_no_pod_moves_to_a_node_without_cpu() -> None:
         ),
         "a",
     )
-    assert not found.possible
-    assert found.conflict is not None
+    assert not answer.possible
+    assert answer.conflict is not None
     assert "Insufficient cpu" in [
-        member.title for member in found.conflict.members
+        member.title for member in answer.conflict.members
     ]
 
 
 def test_a_pod_that_tolerates_everything_does_not_stay_on_the_node() -> None:
     anything = [{"operator": "Exists"}]
-    found = drain(
+    answer = drain(
         two_nodes(
             held("x", "a", "gpu-0"),
             bound_pod("p", "x", nodeName="a", tolerations=anything),
@@ -116,7 +116,7 @@ def test_a_pod_that_tolerates_everything_does_not_stay_on_the_node() -> None:
         "a",
     )
     assert [
-        one.to_node for step in found.itinerary.steps for one in step.claims
+        move.to_node for step in answer.itinerary.steps for move in step.claims
     ] == ["b"]
 
 
@@ -134,11 +134,11 @@ def test_who_has_no_room_beside_itself_restarts() -> None:
         claim("w", request()),
         bound_pod("w", "w", nodeSelector={"zone": "a"}),
     ]
-    found = defragment(
+    answer = defragment(
         cluster(device_class(), zoned, slices, running, wanted), 1
     )
-    assert [key.name for key in found.admitted] == ["w"]
-    assert [step.action for step in found.itinerary.steps] == [
+    assert [key.name for key in answer.admitted] == ["w"]
+    assert [step.action for step in answer.itinerary.steps] == [
         Action.MOVE,
         Action.ADMIT,
     ]
@@ -188,8 +188,8 @@ def test_who_ran_moves_though_others_of_its_gang_wait() -> None:
         claim("w", request(count=2)),
     ]
     holding = [held("x", "a", "gpu-0"), held("y", "b", "gpu-0")]
-    found = defragment(two_nodes(*holding, *running, *waiting), 1, gang="job")
-    assert [key.name for key in found.admitted] == ["w"]
+    answer = defragment(two_nodes(*holding, *running, *waiting), 1, gang="job")
+    assert [key.name for key in answer.admitted] == ["w"]
 
 
 def test_of_a_group_in_several_domains_nobody_moves_who_leaves_some_behind() -> (
@@ -209,8 +209,8 @@ def test_of_a_group_in_several_domains_nobody_moves_who_leaves_some_behind() -> 
     }
     member: dict[str, Any] = {"schedulingGroup": {"podGroupName": "g"}}
     slices = [
-        resource_slice(gpus(number), name=name, pool=name, nodeName=name)
-        for name, number in {"a": 1, "b": 2}.items()
+        resource_slice(gpus(count), name=name, pool=name, nodeName=name)
+        for name, count in {"a": 1, "b": 2}.items()
     ]
     running = [
         bound_pod("p", nodeName="a", **member),
@@ -272,35 +272,35 @@ def test_pods_of_groups_move_as_their_objects_allow(
 
 
 def without_targets(whole: Cluster, node: str) -> list[str]:
-    return [one.name for one in whole.nodes if one.name != node]
+    return [target.name for target in whole.nodes if target.name != node]
 
 
 @THOROUGH
 @given(crowded_clusters())
 def test_drains_agree_with_allocate(whole: Cluster) -> None:
-    found = drain(whole, "node-0")
+    answer = drain(whole, "node-0")
     leaving = [pod.key for pod in whole.pods if pod.spec.node_name == "node-0"]
     assume(leaving)
-    homes = homes_of(whole, found.itinerary)
+    homes = homes_of(whole, answer.itinerary)
     assert settled_on(pending_again(whole, homes), homes) is not None
     again = of_equal_rank(only(pending_again(whole, leaving), leaving))
     best = allocate(again, nodes=without_targets(whole, "node-0"))
-    assert (found.gone, found.most) == (len(best.solution.placements),) * 2
-    assert found.possible == (len(homes) == len(leaving))
+    assert (answer.gone, answer.most) == (len(best.solution.placements),) * 2
+    assert answer.possible == (len(homes) == len(leaving))
 
 
 @THOROUGH
 @given(crowded_clusters().map(of_equal_rank), st.integers(1, 2))
 def test_moves_agree_with_allocate(whole: Cluster, moves: int) -> None:
-    found = defragment(whole, moves)
-    homes = homes_of(whole, found.itinerary)
+    answer = defragment(whole, moves)
+    homes = homes_of(whole, answer.itinerary)
     waiting = {pod.key for pod in whole.pods if not pod.spec.node_name}
-    assert set(found.admitted) == homes.keys() & waiting
+    assert set(answer.admitted) == homes.keys() & waiting
     assert (
         settled_on(pending_again(whole, homes.keys() - waiting), homes)
         is not None
     )
-    assert len(found.before.placements) == len(
+    assert len(answer.before.placements) == len(
         allocate(whole).solution.placements
     )
     running = [pod.key for pod in whole.pods if pod.spec.node_name]
@@ -309,7 +309,7 @@ def test_moves_agree_with_allocate(whole: Cluster, moves: int) -> None:
         for size in range(moves + 1)
         for some in combinations(running, size)
     )
-    assert len(found.admitted) == max(
+    assert len(answer.admitted) == max(
         admitted_after(whole, some) for some in tries
     )
 
@@ -317,7 +317,10 @@ def test_moves_agree_with_allocate(whole: Cluster, moves: int) -> None:
 def admitted_after(whole: Cluster, moved: Collection[ClaimKey]) -> int:
     """How many more are placed if these pods move; -1 if one of them has nowhere to go."""
     plan = allocate(first(pending_again(whole, moved), moved))
-    placed = {plan.demands[one.demand].key for one in plan.solution.placements}
+    placed = {
+        plan.demands[placement.demand].key
+        for placement in plan.solution.placements
+    }
     return len(placed) - len(moved) if placed.issuperset(moved) else -1
 
 
@@ -335,10 +338,10 @@ def first(whole: Cluster, pods: Collection[ClaimKey]) -> Cluster:
 @THOROUGH
 @given(crowded_clusters(company=True))
 def test_drains_mind_the_company_of_pods(whole: Cluster) -> None:
-    found = drain(whole, "node-0")
+    answer = drain(whole, "node-0")
     leaving = [pod.key for pod in whole.pods if pod.spec.node_name == "node-0"]
     assume(leaving)
-    homes = homes_of(whole, found.itinerary)
+    homes = homes_of(whole, answer.itinerary)
     placed = allocate(
         only(pinned(pending_again(whole, homes), homes), homes)
     ).solution.placements
@@ -349,13 +352,13 @@ def test_drains_mind_the_company_of_pods(whole: Cluster) -> None:
         for some in combinations(leaving, size)
     )
     best = max(len(some) for some in tries if can_go(whole, some, "node-0"))
-    assert found.most >= found.gone == best
+    assert answer.most >= answer.gone == best
 
 
 def can_go(whole: Cluster, pods: Collection[ClaimKey], node: str) -> bool:
     """Whether these pods find a place on other nodes while all others stay."""
     again = of_equal_rank(only(pending_again(whole, pods), pods))
-    others = [one.name for one in whole.nodes if one.name != node]
+    others = [target.name for target in whole.nodes if target.name != node]
     tries = (
         dict(zip(pods, homes, strict=True))
         for homes in product(others, repeat=len(pods))
@@ -369,13 +372,13 @@ def can_go(whole: Cluster, pods: Collection[ClaimKey], node: str) -> bool:
 @THOROUGH
 @given(crowded_clusters(company=True).map(of_equal_rank), st.integers(1, 2))
 def test_moves_mind_the_company_of_pods(whole: Cluster, moves: int) -> None:
-    found = defragment(whole, moves)
-    homes = homes_of(whole, found.itinerary)
+    answer = defragment(whole, moves)
+    homes = homes_of(whole, answer.itinerary)
     placed = allocate(
         only(pinned(pending_again(whole, homes), homes), homes)
     ).solution.placements
     assert len(placed) == len(homes)
-    assert len(found.before.placements) == len(
+    assert len(answer.before.placements) == len(
         allocate(whole).solution.placements
     )
     running = [pod.key for pod in whole.pods if pod.spec.node_name]
@@ -384,6 +387,6 @@ def test_moves_mind_the_company_of_pods(whole: Cluster, moves: int) -> None:
         for size in range(moves + 1)
         for some in combinations(running, size)
     )
-    assert len(found.admitted) == max(
+    assert len(answer.admitted) == max(
         admitted_after(whole, some) for some in tries
     )

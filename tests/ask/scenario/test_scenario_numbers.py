@@ -44,14 +44,14 @@ def of_pod(name: str) -> MixEntry:
 
 def test_a_node_without_cpu_has_no_room() -> None:
     slices = resource_slice(gpus(4), nodeName="a")
-    found = cluster(
+    cluster_state = cluster(
         device_class(),
         tainted_node("a"),
         slices,
         claim("c", request()),
         bound_pod("p", "c", cpu="1000"),
     )
-    [count] = headroom(found, of_pod("p")).alone
+    [count] = headroom(cluster_state, of_pod("p")).alone
     assert (count.number, count.bound) == (0, 0)
 
 
@@ -67,7 +67,7 @@ def test_pods_that_run_take_of_what_there_is() -> None:
 
 
 def test_who_keeps_a_distance_to_its_like_is_on_each_node_once() -> None:
-    names = [f"node-{number}" for number in range(3)]
+    names = [f"node-{index}" for index in range(3)]
     apart = {
         "labelSelector": {"matchLabels": {"app": "x"}},
         "topologyKey": "zone",
@@ -82,7 +82,7 @@ def test_who_keeps_a_distance_to_its_like_is_on_each_node_once() -> None:
         },
     )
     wanted["metadata"]["labels"] = {"app": "x"}
-    found = cluster(
+    cluster_state = cluster(
         device_class(),
         [
             tainted_node(name, zone="east" if name == "node-0" else "west")
@@ -95,13 +95,13 @@ def test_who_keeps_a_distance_to_its_like_is_on_each_node_once() -> None:
         claim("c", request()),
         wanted,
     )
-    [count] = headroom(found, of_pod("p")).alone
+    [count] = headroom(cluster_state, of_pod("p")).alone
     assert (count.number, count.bound) == (2, 2)
 
 
 def test_pods_need_nodes_for_their_cpu() -> None:
     slices = resource_slice(gpus(4), nodeName="a")
-    found = cluster(
+    cluster_state = cluster(
         device_class(),
         tainted_node("a"),
         slices,
@@ -109,38 +109,44 @@ def test_pods_need_nodes_for_their_cpu() -> None:
         bound_pod("p", "c", cpu="3"),
     )
     answer = fewest_nodes(
-        found, MixEntry(ClaimKey("default", "p"), Source.POD, 4)
+        cluster_state, MixEntry(ClaimKey("default", "p"), Source.POD, 4)
     )
     assert answer.cost == answer.bound == 2
 
 
-def with_copies(whole: Cluster, pod: Pod, number: int) -> Cluster:
+def with_copies(whole: Cluster, pod: Pod, copy_count: int) -> Cluster:
     """The cluster in which nothing is pending but so many copies of a pod, with claims of their own."""
-    settled = [one for one in whole.pods if one.spec.node_name]
-    claims = [one for one in whole.claims if one.is_allocated]
-    used = {one.key: whole.claims_of_pods[one.key] for one in settled}
-    for place in range(number):
+    settled = [
+        settled_pod for settled_pod in whole.pods if settled_pod.spec.node_name
+    ]
+    claims = [claim for claim in whole.claims if claim.is_allocated]
+    used = {
+        settled_pod.key: whole.claims_of_pods[settled_pod.key]
+        for settled_pod in settled
+    }
+    for copy_index in range(copy_count):
         copies = [
-            copied(whole, key, place) for key in whole.claims_of_pods[pod.key]
+            copied(whole, key, copy_index)
+            for key in whole.claims_of_pods[pod.key]
         ]
-        metadata = changed(pod.metadata, name=f"{pod.name}-{place}")
+        metadata = changed(pod.metadata, name=f"{pod.name}-{copy_index}")
         again = changed(
             pod, metadata=metadata, spec=changed(pod.spec, node_name=None)
         )
         settled.append(again)
         claims += copies
-        used[again.key] = tuple(one.key for one in copies)
+        used[again.key] = tuple(claim.key for claim in copies)
     return replace(
         whole, pods=tuple(settled), claims=tuple(claims), claims_of_pods=used
     )
 
 
-def copied(whole: Cluster, key: ClaimKey, place: int) -> ResourceClaim:
+def copied(whole: Cluster, key: ClaimKey, copy_index: int) -> ResourceClaim:
     claim = whole.claim(key)
     assert claim is not None
     return changed(
         claim.unallocated(),
-        metadata=changed(claim.metadata, name=f"{key.name}-{place}"),
+        metadata=changed(claim.metadata, name=f"{key.name}-{copy_index}"),
     )
 
 
@@ -150,7 +156,7 @@ def test_what_the_objects_forbid_is_withheld_whatever_the_compiler_reads(
     """The compiler overlooks what pods take of their nodes."""
 
     monkeypatch.setattr(PodRules, "applied", lambda _, problem, **__: problem)
-    found = cluster(
+    cluster_state = cluster(
         device_class(),
         tainted_node("a"),
         resource_slice(gpus(4), nodeName="a"),
@@ -158,7 +164,7 @@ def test_what_the_objects_forbid_is_withheld_whatever_the_compiler_reads(
         bound_pod("p", "c", cpu="3"),
     )
     with pytest.raises(CheckError, match="no room on node a"):
-        headroom(found, of_pod("p"))
+        headroom(cluster_state, of_pod("p"))
 
 
 @THOROUGH
@@ -196,33 +202,33 @@ def test_the_fewest_nodes_agree_with_allocate(whole: Cluster) -> None:
     pod = whole.pods[0]
     mine = replace(whole, nodes=whole.nodes[:1])
     bare = replace(mine, pods=(), claims=(), claims_of_pods={})
-    number = 3
+    pod_count = 3
     fitting = allocate(
-        with_nodes(mine, bare, pod, number, number)
+        with_nodes(mine, bare, pod, pod_count, pod_count)
     ).solution.placements
-    assume(len(fitting) == number)
-    found = fewest_nodes(
+    assume(len(fitting) == pod_count)
+    answer = fewest_nodes(
         mine,
-        MixEntry(pod.key, Source.POD, number),
+        MixEntry(pod.key, Source.POD, pod_count),
         kinds={"kind": whole.nodes[0].name},
     )
-    assert found.exact
+    assert answer.exact
     assert (
         len(
             allocate(
-                with_nodes(mine, bare, pod, number, int(found.cost))
+                with_nodes(mine, bare, pod, pod_count, int(answer.cost))
             ).solution.placements
         )
-        == number
+        == pod_count
     )
     less = (
         allocate(
-            with_nodes(mine, bare, pod, number, int(found.cost) - 1)
+            with_nodes(mine, bare, pod, pod_count, int(answer.cost) - 1)
         ).solution.placements
-        if found.cost > 1
+        if answer.cost > 1
         else ()
     )
-    assert len(less) < number
+    assert len(less) < pod_count
 
 
 @THOROUGH
@@ -235,11 +241,11 @@ def test_layouts_do_not_depend_on_what_else_pods_and_nodes_say(
     assume(single)
     beside_devices = [rule for rule in Ignored if rule is not Ignored.TAINTS]
     entry = MixEntry(single[0].key, Source.POD, 3)
-    found, ignoring = (
+    layout, ignoring = (
         partition_layout(whole, entry, ignore=rules)
         for rules in ((), beside_devices)
     )
-    assert (found.on_demand, found.plans, found.left_out) == (
+    assert (layout.on_demand, layout.plans, layout.left_out) == (
         ignoring.on_demand,
         ignoring.plans,
         ignoring.left_out,
@@ -249,10 +255,10 @@ def test_layouts_do_not_depend_on_what_else_pods_and_nodes_say(
 def asks_for_one_device(whole: Cluster, pod: Pod) -> bool:
     claims = [whole.claim(key) for key in whole.pod_claims(pod)]
     requests = [
-        one.exactly
+        request.exactly
         for claim in claims
         if claim
-        for one in claim.spec.devices.requests
+        for request in claim.spec.devices.requests
     ]
     return [exactly.count for exactly in requests if exactly] == [1]
 
@@ -272,38 +278,58 @@ def with_nodes(
         pods,
     )
     mine = [
-        one for one in whole.slices if one.spec.node_name == whole.nodes[0].name
+        resource_slice
+        for resource_slice in whole.slices
+        if resource_slice.spec.node_name == whole.nodes[0].name
     ]
-    numbers = range(nodes)
+    copy_indices = range(nodes)
     return replace(
         filled,
-        claims=tuple(one for one in filled.claims if not one.is_allocated),
+        claims=tuple(
+            claim for claim in filled.claims if not claim.is_allocated
+        ),
         claims_of_pods={
-            one.key: filled.claims_of_pods[one.key] for one in filled.pods
+            copied_pod.key: filled.claims_of_pods[copied_pod.key]
+            for copied_pod in filled.pods
         },
-        nodes=tuple(node_again(whole.nodes[0], number) for number in numbers),
+        nodes=tuple(
+            node_again(whole.nodes[0], copy_index)
+            for copy_index in copy_indices
+        ),
         slices=tuple(
-            slice_again(one, whole.nodes[0], number)
-            for number in numbers
-            for one in mine
+            slice_again(resource_slice, whole.nodes[0], copy_index)
+            for copy_index in copy_indices
+            for resource_slice in mine
         ),
     )
 
 
-def node_again(node: Node, number: int) -> Node:
-    metadata = changed(node.metadata, name=f"{node.name}-{number}")
+def node_again(node: Node, copy_index: int) -> Node:
+    metadata = changed(node.metadata, name=f"{node.name}-{copy_index}")
     return changed(
         node, metadata=metadata, spec=changed(node.spec, unschedulable=False)
     )
 
 
-def slice_again(one: ResourceSlice, node: Node, number: int) -> ResourceSlice:
-    pool = changed(one.spec.pool, name=f"{one.spec.pool.name}-{number}")
-    metadata = changed(one.metadata, name=f"{one.metadata.name}-{number}")
+def slice_again(
+    resource_slice: ResourceSlice, node: Node, copy_index: int
+) -> ResourceSlice:
+    pool = changed(
+        resource_slice.spec.pool,
+        name=f"{resource_slice.spec.pool.name}-{copy_index}",
+    )
+    metadata = changed(
+        resource_slice.metadata,
+        name=f"{resource_slice.metadata.name}-{copy_index}",
+    )
     return changed(
-        one,
+        resource_slice,
         metadata=metadata,
-        spec=changed(one.spec, node_name=f"{node.name}-{number}", pool=pool),
+        spec=changed(
+            resource_slice.spec,
+            node_name=f"{node.name}-{copy_index}",
+            pool=pool,
+        ),
     )
 
 

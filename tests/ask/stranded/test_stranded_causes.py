@@ -33,53 +33,57 @@ def one_node(*objects: Json | list[Json], devices: list[Json]) -> Cluster:
     return cluster(node(), device_class(), resource_slice(devices), *objects)
 
 
-def row(found: Stranding, measure: str = "devices") -> Row:
-    (only,) = (one for one in found.pools if one.measure == measure)
+def row(stranding: Stranding, measure: str = "devices") -> Row:
+    (only,) = (
+        pool_row for pool_row in stranding.pools if pool_row.measure == measure
+    )
     return only
 
 
 def parts(
-    found: Stranding, measure: str = "devices"
+    stranding: Stranding, measure: str = "devices"
 ) -> tuple[int, dict[Cause, int]]:
     """What is usable and what is stranded, in whole units."""
-    one = row(found, measure)
-    return one.usable // NANOS, {
-        cause: nanos // NANOS for cause, nanos in one.causes.items()
+    pool_row = row(stranding, measure)
+    return pool_row.usable // NANOS, {
+        cause: nanos // NANOS for cause, nanos in pool_row.causes.items()
     }
 
 
 def test_all_of_it_is_of_use() -> None:
-    found = stranded(one_node(claim("any", request()), devices=gpus(2)))
-    assert parts(found) == (2, {})
+    stranding = stranded(one_node(claim("any", request()), devices=gpus(2)))
+    assert parts(stranding) == (2, {})
 
 
 def test_what_is_held_is_not_free() -> None:
     held = allocated("held", {"device": "gpu-0"})
-    found = stranded(one_node(held, claim("any", request()), devices=gpus(2)))
-    assert (row(found).total // NANOS, *parts(found)) == (2, 1, {})
+    stranding = stranded(
+        one_node(held, claim("any", request()), devices=gpus(2))
+    )
+    assert (row(stranding).total // NANOS, *parts(stranding)) == (2, 1, {})
 
 
 def test_nobody_selects_it() -> None:
     devices = [device("gpu-0", {"model": "a"}), device("gpu-1", {"model": "b"})]
-    found = stranded(
+    stranding = stranded(
         one_node(claim("a", request("gpu", f"{MODEL} == 'a'")), devices=devices)
     )
-    assert parts(found) == (1, {Cause.UNWANTED: 1})
+    assert parts(stranding) == (1, {Cause.UNWANTED: 1})
 
 
 def test_a_taint() -> None:
     devices = [*gpus(1), device("gpu-9", {"index": 9}, taints=[TAINT])]
-    found = stranded(one_node(claim("any", request()), devices=devices))
-    assert parts(found) == (1, {Cause.TAINT: 1})
+    stranding = stranded(one_node(claim("any", request()), devices=devices))
+    assert parts(stranding) == (1, {Cause.TAINT: 1})
 
 
 def test_a_cordoned_node() -> None:
     cordoned = {**node("node-1"), "spec": {"unschedulable": True}}
     far = resource_slice(gpus(2), name="far", pool="far", nodeName="node-1")
-    found = stranded(
+    stranding = stranded(
         one_node(cordoned, far, claim("any", request()), devices=gpus(1))
     )
-    assert [(one.pool, dict(one.causes)) for one in found.pools] == [
+    assert [(row.pool, dict(row.causes)) for row in stranding.pools] == [
         ("far", {Cause.NODE: 2 * NANOS}),
         ("pool-0", {}),
     ]
@@ -152,14 +156,14 @@ def test_a_share_policy_rounds_up() -> None:
         allowMultipleAllocations=True,
         capacity={"memory": {"value": "10Gi", "requestPolicy": policy}},
     )
-    found = stranded(
+    stranding = stranded(
         one_node(
             claim("three", request(capacity={"requests": {"memory": "3Gi"}})),
             devices=shared,
         )
     )
-    one = row(found, "capacity memory")
-    assert (one.usable, dict(one.causes)) == (
+    pool_row = row(stranding, "capacity memory")
+    assert (pool_row.usable, dict(pool_row.causes)) == (
         gibi(8),
         {Cause.POLICY: gibi(1), Cause.SIZE: gibi(1)},
     )
@@ -171,7 +175,7 @@ def gibi(amount: int) -> int:
 
 def mig(*held: str) -> list[Json]:
     """A GPU with four memory slices, its partitions of one and of two slices, and a claim for each that is held."""
-    places = {f"1g-{start}": [start] for start in range(4)} | {
+    memory_slices = {f"1g-{start}": [start] for start in range(4)} | {
         f"2g-{start}": [start, start + 1] for start in (0, 2)
     }
     devices = [
@@ -179,10 +183,11 @@ def mig(*held: str) -> list[Json]:
             name,
             {"model": name[:2]},
             consumesCounters=consumes(
-                "gpu", **{f"slice-{place}": "1" for place in placed}
+                "gpu",
+                **{f"slice-{memory_slice}": "1" for memory_slice in placed},
             ),
         )
-        for name, placed in places.items()
+        for name, placed in memory_slices.items()
     ]
     return [
         node(),
@@ -191,7 +196,13 @@ def mig(*held: str) -> list[Json]:
             name="counters",
             count=2,
             sharedCounters=[
-                counters("gpu", **{f"slice-{place}": "1" for place in range(4)})
+                counters(
+                    "gpu",
+                    **{
+                        f"slice-{memory_slice}": "1"
+                        for memory_slice in range(4)
+                    },
+                )
             ],
         ),
         resource_slice(devices, count=2),
@@ -200,10 +211,10 @@ def mig(*held: str) -> list[Json]:
 
 
 def test_places_are_taken() -> None:
-    found = stranded(
+    stranding = stranded(
         cluster(mig("1g-2"), claim("two", request("gpu", f"{MODEL} == '2g'")))
     )
-    assert parts(found, "counter slice-*") == (2, {Cause.GEOMETRY: 1})
+    assert parts(stranding, "counter slice-*") == (2, {Cause.GEOMETRY: 1})
 
 
 def test_a_smaller_partition_would_use_the_place() -> None:
@@ -225,7 +236,7 @@ def test_another_counter_is_short() -> None:
         )
         for n in range(3)
     ]
-    found = stranded(
+    stranding = stranded(
         cluster(
             node(),
             device_class(),
@@ -239,7 +250,7 @@ def test_another_counter_is_short() -> None:
             claim("any", request()),
         )
     )
-    assert parts(found, "counter memory") == (
+    assert parts(stranding, "counter memory") == (
         0,
         {Cause.COUNTER: 20, Cause.SIZE: 5},
     )
@@ -254,7 +265,7 @@ def test_compatibility_groups_clash() -> None:
             consumesCounters=[{**use, "compatibilityGroups": [group]}],
         )
 
-    found = stranded(
+    stranding = stranded(
         cluster(
             node(),
             device_class(),
@@ -270,7 +281,7 @@ def test_compatibility_groups_clash() -> None:
             claim("other", request("gpu", f"{MODEL} == 'vgpu'")),
         )
     )
-    assert parts(found, "counter memory") == (0, {Cause.GROUPS: 10})
+    assert parts(stranding, "counter memory") == (0, {Cause.GROUPS: 10})
 
 
 def test_kinds_of_nodes_are_summed_up() -> None:
@@ -278,7 +289,7 @@ def test_kinds_of_nodes_are_summed_up() -> None:
         resource_slice(gpus(2), name=name, pool=name, nodeName=name)
         for name in ("n-0", "n-1")
     ]
-    found = stranded(
+    stranding = stranded(
         cluster(
             node("n-0"),
             node("n-1"),
@@ -287,7 +298,7 @@ def test_kinds_of_nodes_are_summed_up() -> None:
             claim("three", request(count=3)),
         )
     )
-    (both,) = found.node_kinds
+    (both,) = stranding.node_kinds
     assert (both.node_kind, both.pool, both.free, both.stranded) == (
         "like n-0",
         "",
@@ -342,19 +353,19 @@ def compute(name: str, amount: str, count: int = 1) -> Json:
 
 def test_fragmentation_is_what_cannot_serve_a_claim() -> None:
     # 50 does not fit on the second GPU, so its 30 count as fragmented for three of four claims.
-    found = stranded(
+    stranding = stranded(
         shares(compute("half", "50"), compute("fifth", "20")),
         ["default/half=3", "default/fifth"],
     )
-    assert row(found, "capacity compute").fragmented == 3 * 30 * NANOS
-    assert "25.0%" in str(found)
+    assert row(stranding, "capacity compute").fragmented == 3 * 30 * NANOS
+    assert "25.0%" in str(stranding)
 
 
 def test_fragmentation_is_everything_where_a_claim_does_not_run() -> None:
-    found = stranded(
+    stranding = stranded(
         shares(compute("half", "50"), compute("many", "10", count=3))
     )
-    assert row(found, "capacity compute").fragmented == (30 + 90) * NANOS
+    assert row(stranding, "capacity compute").fragmented == (30 + 90) * NANOS
 
 
 def test_the_usual_mix_is_what_allocate_places() -> None:
@@ -365,7 +376,7 @@ def test_the_usual_mix_is_what_allocate_places() -> None:
     containers = [
         {"name": "c", "resources": {"limits": {"example.com/gpu": "1"}}}
     ]
-    found = stranded(
+    stranding = stranded(
         cluster(
             node(),
             offered,
@@ -375,6 +386,8 @@ def test_the_usual_mix_is_what_allocate_places() -> None:
             pod("plain", containers=containers),
         )
     )
-    assert list(found.mix.values()) == [1]
-    assert next(iter(found.mix)).startswith("default/plain-extended-resources-")
-    assert not found.pools[0].stranded
+    assert list(stranding.mix.values()) == [1]
+    assert next(iter(stranding.mix)).startswith(
+        "default/plain-extended-resources-"
+    )
+    assert not stranding.pools[0].stranded

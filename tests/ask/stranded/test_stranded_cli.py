@@ -49,11 +49,11 @@ def test_it_prints_what_strands_what(odd: Path) -> None:
 
 
 def test_it_prints_json(odd: Path) -> None:
-    found = json.loads(
+    report = json.loads(
         dralloc(odd, "--json", "--claim", "default/one=3").stdout
     )
-    assert found["mix"] == [{"like": "default/one", "claims": 3}]
-    (row,) = found["pools"]
+    assert report["mix"] == [{"like": "default/one", "claims": 3}]
+    (row,) = report["pools"]
     assert (row["measure"], row["free"], row["usable"], row["stranded"]) == (
         "devices",
         2,
@@ -61,7 +61,7 @@ def test_it_prints_json(odd: Path) -> None:
         {"taint": 1},
     )
     assert row["fragmented"] == {"sum": 3, "claims": 3}
-    assert found["nodeKinds"][0]["nodeKind"] == "like node-0"
+    assert report["nodeKinds"][0]["nodeKind"] == "like node-0"
 
 
 def test_what_it_refuses(odd: Path) -> None:

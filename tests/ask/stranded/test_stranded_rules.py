@@ -38,7 +38,7 @@ def rows(
     cluster: Cluster, mix: list[MixEntry]
 ) -> Mapping[tuple[str, str], Row]:
     return {
-        (one.pool, one.measure): one for one in stranded(cluster, mix).pools
+        (row.pool, row.measure): row for row in stranded(cluster, mix).pools
     }
 
 
@@ -46,15 +46,15 @@ def rows(
 def test_parts_add_up_and_more_claims_strand_no_more(chunk: int) -> None:
     for cluster, mix in crowds(chunk):
         before: Mapping[tuple[str, str], Row] = {}
-        for number in range(1, len(mix) + 1):
-            now = rows(cluster, mix[:number])
-            for key, one in now.items():
-                assert one.free == one.usable + sum(one.causes.values())
-                assert one.usable >= 0
-                assert all(nanos > 0 for nanos in one.causes.values())
-                assert 0 <= one.fragmented <= number * one.free
+        for entry_count in range(1, len(mix) + 1):
+            now = rows(cluster, mix[:entry_count])
+            for key, row in now.items():
+                assert row.free == row.usable + sum(row.causes.values())
+                assert row.usable >= 0
+                assert all(nanos > 0 for nanos in row.causes.values())
+                assert 0 <= row.fragmented <= entry_count * row.free
                 if key in before:
-                    assert one.stranded <= before[key].stranded
+                    assert row.stranded <= before[key].stranded
             before = now
 
 
@@ -72,10 +72,10 @@ def assert_granted_as_in_some_answer(
     grantable = Splitter(
         staged.compiled, ledger, staged.of_devices, [None] * len(mix)
     ).grantable()
-    for number, demand in enumerate(staged.demands):
+    for demand_index, demand in enumerate(staged.demands):
         granted = {
             granting.device
-            for on_node in grantable[number]
+            for on_node in grantable[demand_index]
             for granting in on_node.granted
         }
         assert granted == in_some_answer(staged.compiled.problem, demand), (

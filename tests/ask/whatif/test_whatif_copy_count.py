@@ -42,10 +42,10 @@ THOROUGH = settings(
 )
 
 
-def most_of(problem: Problem, demand: Demand, number: int) -> int:
+def most_of(problem: Problem, demand: Demand, copy_count: int) -> int:
     """How many of so many copies fit."""
     return brute_force.best(
-        replace(problem, demands=tuple(copies(demand, number)))
+        replace(problem, demands=tuple(copies(demand, copy_count)))
     )[0]
 
 
@@ -53,19 +53,19 @@ def most_of(problem: Problem, demand: Demand, number: int) -> int:
 @given(strategies.problems(max_demands=1, max_devices=4))
 def test_any_demand(problem: Problem) -> None:
     demand = problem.demands[DemandIndex(0)]
-    found = count_copies(problem, demand)
-    if found.number is None:
+    count = count_copies(problem, demand)
+    if count.number is None:
         many = replace(problem, demands=tuple(copies(demand, MANY)))
         if not takes_nothing(problem, demand):
             assert len(solve(many).placements) == MANY
         return
-    assert found.exact
-    assume(found.number < MANY)
-    assert found.number == most_of(problem, demand, found.number + 1)
-    assert found.first_fit is not None
-    assert found.first_fit <= found.number
-    if found.per_device is not None:
-        assert found.number <= found.per_device
+    assert count.exact
+    assume(count.number < MANY)
+    assert count.number == most_of(problem, demand, count.number + 1)
+    assert count.first_fit is not None
+    assert count.first_fit <= count.number
+    if count.per_device is not None:
+        assert count.number <= count.per_device
 
 
 def nics(**second: Any) -> Problem:
@@ -102,8 +102,8 @@ def test_many_copies_of_all_are_not_tried() -> None:
             "bandwidth": {"value": "1M", "requestPolicy": {"default": "1"}}
         }
     )
-    found = count_copies(problem, problem.demands[DemandIndex(0)])
-    assert (found.number, found.bound, found.first_fit) == (512, None, 512)
+    count = count_copies(problem, problem.demands[DemandIndex(0)])
+    assert (count.number, count.bound, count.first_fit) == (512, None, 512)
 
 
 @THOROUGH
@@ -112,12 +112,12 @@ def test_equal_nodes_are_solved_once(
     problem: Problem, data: st.DataObject
 ) -> None:
     demand = data.draw(st.sampled_from(tuple(problem.demands)))
-    found = count_copies(problem, demand)
-    assert found.number == found.bound
+    count = count_copies(problem, demand)
+    assert count.number == count.bound
     placed = replace(
-        problem, demands=tuple(copies(demand, (found.number or 0) + 1))
+        problem, demands=tuple(copies(demand, (count.number or 0) + 1))
     )
-    assert found.first_fit == len(first_fit(placed).placements)
+    assert count.first_fit == len(first_fit(placed).placements)
     assert (
-        solve(placed, Options(per_device=True)).tiers[0].value == found.number
+        solve(placed, Options(per_device=True)).tiers[0].value == count.number
     )

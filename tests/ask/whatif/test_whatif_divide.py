@@ -48,9 +48,9 @@ THOROUGH = settings(
 
 def cards(*objects: Json, cards: int = 2, nodes: int = 2) -> Cluster:
     """Nodes with cards that are a whole or two halves."""
-    found: list[Json] = []
-    for name in (f"node-{number}" for number in range(nodes)):
-        numbers = range(cards)
+    manifests: list[Json] = []
+    for name in (f"node-{index}" for index in range(nodes)):
+        card_indices = range(cards)
         halves = [("half-0", "2Gi"), ("half-1", "2Gi"), ("whole", "4Gi")]
         devices = [
             device(
@@ -58,11 +58,11 @@ def cards(*objects: Json, cards: int = 2, nodes: int = 2) -> Cluster:
                 {"part": part[:4]},
                 consumesCounters=consumes(f"card-{card}", memory=size),
             )
-            for card in numbers
+            for card in card_indices
             for part, size in halves
         ]
-        sets = [counters(f"card-{card}", memory="4Gi") for card in numbers]
-        found += [
+        sets = [counters(f"card-{card}", memory="4Gi") for card in card_indices]
+        manifests += [
             node(name),
             resource_slice(
                 name=f"{name}-sets",
@@ -75,7 +75,7 @@ def cards(*objects: Json, cards: int = 2, nodes: int = 2) -> Cluster:
                 devices, name=name, pool=name, count=2, nodeName=name
             ),
         ]
-    return cluster(device_class(), found, *objects)
+    return cluster(device_class(), manifests, *objects)
 
 
 def part(name: str, of: str, **fields: Any) -> Json:
@@ -98,10 +98,10 @@ def test_cards_are_nodes_of_their_own() -> None:
     problem, demands = compiled(
         cards(part("small", "half"), part("large", "whol"))
     )
-    found = divide(problem, demands)
+    division = divide(problem, demands)
     parts = [
         [problem.devices[device].id.device for device in node.devices()]
-        for node in found.problem.nodes
+        for node in division.problem.nodes
     ]
     names = ["half-0", "half-1", "whole"]
     assert parts == [
@@ -113,14 +113,14 @@ def test_cards_are_nodes_of_their_own() -> None:
 
 def test_what_nobody_wants_is_left_out() -> None:
     problem, demands = compiled(cards(part("small", "half")))
-    found = divide(problem, demands)
-    assert [len(list(node.devices())) for node in found.problem.nodes] == [
+    division = divide(problem, demands)
+    assert [len(list(node.devices())) for node in division.problem.nodes] == [
         2,
         2,
         2,
         2,
     ]
-    assert list(found.homes) == [0, 0, 1, 1]
+    assert list(division.homes) == [0, 0, 1, 1]
 
 
 def test_demands_for_several_devices_need_the_node_as_a_whole() -> None:
@@ -148,7 +148,7 @@ def test_equal_cards_are_solved_once() -> None:
 def agree(problem: Problem, demands: Sequence[Demand]) -> None:
     """Sums over nodes give what the whole gives, in the best case and by first fit."""
     alone = [count_copies(problem, demand).bound for demand in demands]
-    most = tuple(number for number in alone if number is not None)
+    most = tuple(bound for bound in alone if bound is not None)
     assume(len(most) == len(demands) > 1 and sum(most) <= MANY)
     packing, sums = (
         JointPacking(problem, demands, most),
@@ -159,10 +159,10 @@ def agree(problem: Problem, demands: Sequence[Demand]) -> None:
     points = find_front(most, sums.reach).points
     assert points == find_front(most, packing.reach).points
     isolated = isolated_first_fit(problem, demands, most)
-    for numbers in points if isolated is not None else ():
-        greedy = isolated.first_fit(numbers) if isolated is not None else None
+    for counts in points if isolated is not None else ():
+        greedy = isolated.first_fit(counts) if isolated is not None else None
         if greedy is not None:
-            assert greedy == packing.first_fit(numbers)
+            assert greedy == packing.first_fit(counts)
 
 
 @THOROUGH
@@ -170,17 +170,22 @@ def agree(problem: Problem, demands: Sequence[Demand]) -> None:
 def test_any_problem(problem: Problem) -> None:
     agree(
         problem,
-        [apart(demand, number) for number, demand in numbered(problem.demands)],
+        [
+            apart(demand, demand_index)
+            for demand_index, demand in numbered(problem.demands)
+        ],
     )
 
 
 @THOROUGH
 @given(crowds(), st.integers(2, 3))
-def test_equal_nodes(problem: Problem, number: int) -> None:
+def test_equal_nodes(problem: Problem, demand_count: int) -> None:
     agree(
         problem,
         [
-            apart(demand, place)
-            for place, demand in enumerate(tuple(problem.demands)[:number])
+            apart(demand, demand_index)
+            for demand_index, demand in enumerate(
+                tuple(problem.demands)[:demand_count]
+            )
         ],
     )

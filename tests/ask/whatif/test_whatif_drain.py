@@ -39,7 +39,7 @@ THOROUGH = settings(
 def three_nodes(
     *objects: Json | list[Json], sizes: tuple[int, ...] = (2, 2, 1)
 ) -> Cluster:
-    names = [f"node-{number}" for number in range(len(sizes))]
+    names = [f"node-{index}" for index in range(len(sizes))]
     slices = [
         resource_slice(gpus(size), name=name, pool=name, nodeName=name)
         for name, size in zip(names, sizes, strict=True)
@@ -51,19 +51,19 @@ def three_nodes(
 
 
 def plan_of(
-    found: Drain | Defragmentation,
+    answer: Drain | Defragmentation,
 ) -> list[tuple[str, str, str | None]]:
     """Action, claim and target of each step."""
-    steps = found.itinerary.steps
+    steps = answer.itinerary.steps
     return [
-        (step.action, one.claim.removeprefix("default/"), one.to_node)
+        (step.action, move.claim.removeprefix("default/"), move.to_node)
         for step in steps
-        for one in step.claims
+        for move in step.claims
     ]
 
 
 def test_everybody_finds_a_place() -> None:
-    found = drain(
+    answer = drain(
         three_nodes(
             held("x", "node-0", "gpu-0"),
             pod("px", "x", nodeName="node-0"),
@@ -71,9 +71,9 @@ def test_everybody_finds_a_place() -> None:
         ),
         "node-0",
     )
-    assert found.possible
-    assert plan_of(found) == [("move", "x", "node-1")]
-    assert "node-0: the claim fits on another node" in str(found)
+    assert answer.possible
+    assert plan_of(answer) == [("move", "x", "node-1")]
+    assert "node-0: the claim fits on another node" in str(answer)
 
 
 def test_what_a_pod_has_for_extended_resources_can_go_nowhere() -> None:
@@ -100,14 +100,14 @@ def test_what_a_pod_has_for_extended_resources_can_go_nowhere() -> None:
         user,
         held("y", "node-1", "gpu-0", "gpu-1"),
     ]
-    found = drain(three_nodes(network, objects, sizes=(2, 2)), "node-0")
-    assert [key.name for key in found.together] == ["x"]
-    assert found.conflict is not None
-    assert "holder" in [member.kind.value for member in found.conflict.members]
+    answer = drain(three_nodes(network, objects, sizes=(2, 2)), "node-0")
+    assert [key.name for key in answer.together] == ["x"]
+    assert answer.conflict is not None
+    assert "holder" in [member.kind.value for member in answer.conflict.members]
 
 
 def test_others_stay() -> None:
-    found = drain(
+    answer = drain(
         three_nodes(
             [
                 held("x", "node-0", "gpu-0"),
@@ -116,7 +116,7 @@ def test_others_stay() -> None:
         ),
         "node-0",
     )
-    assert plan_of(found) == [("move", "x", "node-2")]
+    assert plan_of(answer) == [("move", "x", "node-2")]
 
 
 def test_two_cannot_go_though_each_could() -> None:
@@ -125,12 +125,12 @@ def test_two_cannot_go_though_each_could() -> None:
         held("y", "node-0", "gpu-1"),
         held("z", "node-1", "gpu-0", "gpu-1"),
     ]
-    found = drain(three_nodes(claims), "node-0")
-    assert not found.possible
-    assert (found.gone, found.most) == (1, 1)
-    assert [key.name for key in found.together] == ["x", "y"]
-    assert found.conflict is None
-    assert "1 of 2 claims fit on other nodes, no more do" in str(found)
+    answer = drain(three_nodes(claims), "node-0")
+    assert not answer.possible
+    assert (answer.gone, answer.most) == (1, 1)
+    assert [key.name for key in answer.together] == ["x", "y"]
+    assert answer.conflict is None
+    assert "1 of 2 claims fit on other nodes, no more do" in str(answer)
 
 
 def test_what_leaves_may_make_room() -> None:
@@ -139,15 +139,15 @@ def test_what_leaves_may_make_room() -> None:
     def wants(
         name: str, home: str | None, device_name: str, *sorts: str
     ) -> Json:
-        found = held(name, home, device_name)
+        claim_object = held(name, home, device_name)
         selector = f'device.attributes["{DRIVER}"].sort in {list(sorts)}'
-        found["spec"] = claim(name, request("gpu", selector))["spec"]
-        return found
+        claim_object["spec"] = claim(name, request("gpu", selector))["spec"]
+        return claim_object
 
     def devices(*sorts: str) -> list[Json]:
         return [
-            device(f"gpu-{number}", {"sort": sort})
-            for number, sort in enumerate(sorts)
+            device(f"gpu-{index}", {"sort": sort})
+            for index, sort in enumerate(sorts)
         ]
 
     slices = [
@@ -176,16 +176,19 @@ def test_what_leaves_may_make_room() -> None:
     ]
     pods = [
         pod("pb", "b", "network", nodeName="node-0"),
-        *(pod(f"p{one}", one, nodeName="node-0") for one in "gad"),
+        *(
+            pod(f"p{claim_name}", claim_name, nodeName="node-0")
+            for claim_name in "gad"
+        ),
     ]
-    found = drain(
+    answer = drain(
         cluster(
             device_class(), node("node-0"), node("node-1"), slices, claims, pods
         ),
         "node-0",
     )
-    assert (found.gone, found.most) == (3, 3)
-    assert [key.name for key in found.together] == ["a", "d"]
+    assert (answer.gone, answer.most) == (3, 3)
+    assert [key.name for key in answer.together] == ["a", "d"]
 
 
 def test_the_rules_in_the_way_of_one() -> None:
@@ -202,10 +205,10 @@ def test_the_rules_in_the_way_of_one() -> None:
         pod("px", "x", nodeName="node-0", affinity=affinity),
         pod("py", "y", nodeName="node-1"),
     ]
-    found = drain(three_nodes(objects, pods), "node-0")
-    assert [key.name for key in found.together] == ["x"]
-    assert found.conflict is not None
-    assert [member.title for member in found.conflict.members] == [
+    answer = drain(three_nodes(objects, pods), "node-0")
+    assert [key.name for key in answer.together] == ["x"]
+    assert answer.conflict is not None
+    assert [member.title for member in answer.conflict.members] == [
         "pod spec.affinity.nodeAffinity: zone In ['a']"
     ]
 
@@ -219,9 +222,9 @@ def test_a_network_device_stays_with_its_pod() -> None:
         held("n", None, "gpu-0"),
         pod("px", "x", "n", nodeName="node-0"),
     ]
-    found = drain(three_nodes(network, objects), "node-0")
-    assert [key.name for key in found.claims] == ["x"]
-    assert plan_of(found) == [("move", "x", "node-1")]
+    answer = drain(three_nodes(network, objects), "node-0")
+    assert [key.name for key in answer.claims] == ["x"]
+    assert plan_of(answer) == [("move", "x", "node-1")]
 
 
 def test_claims_of_one_pod_move_together() -> None:
@@ -230,10 +233,10 @@ def test_claims_of_one_pod_move_together() -> None:
         held("y", "node-0", "gpu-1"),
         pod("p", "x", "y", nodeName="node-0"),
     ]
-    found = drain(three_nodes(objects, held("z", "node-1", "gpu-0")), "node-0")
-    assert not found.possible
-    assert found.gone == 0
-    assert found.conflict is not None
+    answer = drain(three_nodes(objects, held("z", "node-1", "gpu-0")), "node-0")
+    assert not answer.possible
+    assert answer.gone == 0
+    assert answer.conflict is not None
 
 
 def test_a_daemon_ends_with_its_node() -> None:
@@ -241,10 +244,10 @@ def test_a_daemon_ends_with_its_node() -> None:
     daemon["metadata"]["ownerReferences"] = [
         {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "1"}
     ]
-    found = drain(three_nodes(held("x", "node-0", "gpu-0"), daemon), "node-0")
-    assert found.possible
-    assert not found.claims
-    assert [key.name for key in found.left_out] == ["x"]
+    answer = drain(three_nodes(held("x", "node-0", "gpu-0"), daemon), "node-0")
+    assert answer.possible
+    assert not answer.claims
+    assert [key.name for key in answer.left_out] == ["x"]
 
 
 def test_pods_that_were_not_given_can_run_anywhere() -> None:
@@ -252,9 +255,9 @@ def test_pods_that_were_not_given_can_run_anywhere() -> None:
     claim["status"]["reservedFor"] = [
         {"resource": "pods", "name": "px", "uid": "1"}
     ]
-    found = drain(three_nodes(claim), "node-0")
-    assert found.possible
-    assert "1 claim is reserved for pods that were not found" in str(found)
+    answer = drain(three_nodes(claim), "node-0")
+    assert answer.possible
+    assert "1 claim is reserved for pods that were not found" in str(answer)
 
 
 def test_nodes_have_to_exist() -> None:
@@ -266,33 +269,33 @@ def test_nodes_have_to_exist() -> None:
 
 def test_one_move_makes_room() -> None:
     objects = [held("x", "node-0", "gpu-0"), held("y", "node-1", "gpu-0")]
-    found = defragment(
+    answer = defragment(
         three_nodes(objects, claim("wanted", request(count=2))), 1
     )
-    assert [key.name for key in found.admitted] == ["wanted"]
-    assert found.moves == 1
-    assert plan_of(found)[1] == ("admit", "wanted", plan_of(found)[1][2])
-    assert plan_of(found)[0][0] == "move"
+    assert [key.name for key in answer.admitted] == ["wanted"]
+    assert answer.moves == 1
+    assert plan_of(answer)[1] == ("admit", "wanted", plan_of(answer)[1][2])
+    assert plan_of(answer)[0][0] == "move"
 
 
 def test_no_moves_no_room() -> None:
     objects = [held("x", "node-0", "gpu-0"), held("y", "node-1", "gpu-0")]
-    found = defragment(
+    answer = defragment(
         three_nodes(objects, claim("wanted", request(count=2))), 0
     )
-    assert not found.admitted
-    assert found.tiers[0].bound == 0
+    assert not answer.admitted
+    assert answer.tiers[0].bound == 0
 
 
 def test_no_more_moves_than_needed() -> None:
-    found = defragment(
+    answer = defragment(
         three_nodes(
             held("x", "node-0", "gpu-0"), claim("wanted", request(count=2))
         ),
         3,
     )
-    assert [key.name for key in found.admitted] == ["wanted"]
-    assert found.moves == 0
+    assert [key.name for key in answer.admitted] == ["wanted"]
+    assert answer.moves == 0
 
 
 def test_a_pod_moves_out_of_the_way_of_one_that_is_tied() -> None:
@@ -330,22 +333,22 @@ def test_who_changes_places_has_to_restart() -> None:
         ],
         pod("p", "wanted", nodeSelector={"zone": "a"}),
     )
-    found = defragment(zoned, 2)
-    assert sorted(action for action, *_ in plan_of(found)) == [
+    answer = defragment(zoned, 2)
+    assert sorted(action for action, *_ in plan_of(answer)) == [
         "admit",
         "move",
         "start",
         "stop",
     ]
     assert (
-        found.itinerary.outcome.restarts,
-        found.itinerary.outcome.fewest,
+        answer.itinerary.outcome.restarts,
+        answer.itinerary.outcome.fewest,
     ) == (
         1,
         True,
     )
-    assert "1 of the moves are restarts" not in str(found)
-    assert "1 move is a restart" in str(found)
+    assert "1 of the moves are restarts" not in str(answer)
+    assert "1 move is a restart" in str(answer)
     assert not defragment(zoned, 1).admitted
 
 
@@ -355,10 +358,10 @@ def test_a_claim_of_a_pending_pod_stays() -> None:
         held("y", "node-1", "gpu-0"),
         claim("more", request(count=2)),
     ]
-    found = defragment(
+    answer = defragment(
         three_nodes(objects, pod("p", "x", "more"), sizes=(2, 2)), 2
     )
-    assert not found.admitted
+    assert not answer.admitted
 
 
 def test_a_negative_number_of_moves() -> None:
@@ -369,22 +372,22 @@ def test_a_negative_number_of_moves() -> None:
 @THOROUGH
 @given(running_clusters())
 def test_draining_random_clusters(whole: Cluster) -> None:
-    found = drain(whole, "node-0")
-    migration = found.itinerary.movable.migration
-    assume(found.claims)
+    answer = drain(whole, "node-0")
+    migration = answer.itinerary.movable.migration
+    assume(answer.claims)
     weight, moves = best_of_all(migration, len(migration.movers))
-    values = [tier.value for tier in found.itinerary.outcome.tiers[:2]]
+    values = [tier.value for tier in answer.itinerary.outcome.tiers[:2]]
     assert values == [weight, moves]
-    assert found.gone == values[0]
-    assert found.possible != bool(found.together)
+    assert answer.gone == values[0]
+    assert answer.possible != bool(answer.together)
 
 
 @THOROUGH
 @given(running_clusters(), st.integers(1, 2))
 def test_defragmenting_random_clusters(whole: Cluster, moves: int) -> None:
-    found = defragment(whole, moves)
-    migration = found.itinerary.movable.migration
+    answer = defragment(whole, moves)
+    migration = answer.itinerary.movable.migration
     assume(migration.movers and migration.problem.demands)
-    assert found.tiers[0].value >= found.before.tiers[0].value
-    values = [tier.value for tier in found.tiers[:2]]
+    assert answer.tiers[0].value >= answer.before.tiers[0].value
+    values = [tier.value for tier in answer.tiers[:2]]
     assert values == list(best_of_all(migration, moves))

@@ -53,7 +53,8 @@ def workloads(draw: st.DrawFn) -> tuple[Problem, list[Demand], list[int]]:
 def single(demand: Demand) -> Demand:
     claim = demand.claims[0]
     alternatives = tuple(
-        replace(one, count=1) for one in claim.requests[0].alternatives
+        replace(alternative, count=1)
+        for alternative in claim.requests[0].alternatives
     )
     request = replace(claim.requests[0], alternatives=alternatives)
     return replace(
@@ -73,21 +74,25 @@ def test_the_best_layouts_serve_as_many_as_partitions_on_demand(
     workload: tuple[Problem, list[Demand], list[int]],
 ) -> None:
     problem, demands, needs = workload
-    found = compared(problem, demands, needs)
+    comparison = compared(problem, demands, needs)
     few = [1 for _ in needs]
     once = replace(
         problem,
-        demands=tuple(one for demand in demands for one in copies(demand, 1)),
+        demands=tuple(copy for demand in demands for copy in copies(demand, 1)),
     )
     assert (
         sum(compared(problem, demands, few).on_demand)
         == brute_force.best(once)[0]
     )
-    assert sum(found.on_demand) == found.bound == found.plans[-1].total
-    totals = [plan.total for plan in found.plans]
+    assert (
+        sum(comparison.on_demand)
+        == comparison.bound
+        == comparison.plans[-1].total
+    )
+    totals = [plan.total for plan in comparison.plans]
     assert totals == sorted(totals)
-    assert all(plan.total == plan.bound for plan in found.plans)
-    for plan in found.plans:
+    assert all(plan.total == plan.bound for plan in comparison.plans)
+    for plan in comparison.plans:
         kinds = Counter(unit for unit, _, _ in plan.layouts)
         if plan.limit is not None:
             assert max(kinds.values()) <= plan.limit
@@ -99,26 +104,29 @@ def test_one_layout_for_all(
     workload: tuple[Problem, list[Demand], list[int]],
 ) -> None:
     problem, demands, needs = workload
-    found = compared(problem, demands, needs)
-    assume(len(found.units) == 1)
-    [units] = found.units
-    numbers = {
-        device.id: number for number, device in numbered(problem.devices)
+    comparison = compared(problem, demands, needs)
+    assume(len(comparison.units) == 1)
+    [units] = comparison.units
+    device_indices = {
+        device.id: device_index
+        for device_index, device in numbered(problem.devices)
     }
-    layouts = together(problem, [numbers[device] for device in units.example])
+    layouts = together(
+        problem, [device_indices[device] for device in units.example]
+    )
     served = max(
         served_by(problem, demands, needs, layout, units.size)
         for layout in layouts
     )
-    assert found.plans[0].total == served
+    assert comparison.plans[0].total == served
 
 
 def together(
     problem: Problem, devices: Sequence[DeviceIndex]
 ) -> Iterator[tuple[DeviceIndex, ...]]:
     """All sets of devices that their counters allow at once."""
-    for number in range(1, len(devices) + 1):
-        for chosen in combinations(devices, number):
+    for size in range(1, len(devices) + 1):
+        for chosen in combinations(devices, size):
             taken: Counter[CounterIndex] = Counter()
             for device in chosen:
                 taken.update(dict(problem.devices[device].consumes))
@@ -139,20 +147,22 @@ def served_by(
     """How many demands can be matched to the partitions, if every unit has them."""
     graph: nx.Graph[tuple[str, int, int]] = nx.Graph()
     wants = [
-        ("demand", number, copy)
-        for number, need in enumerate(needs)
+        ("demand", demand_index, copy)
+        for demand_index, need in enumerate(needs)
         for copy in range(need)
     ]
     graph.add_nodes_from(wants)
-    for kind, number, copy in wants:
+    for kind, demand_index, copy in wants:
         for device in layout:
-            alternatives = demands[number].claims[0].requests[0].alternatives
+            alternatives = (
+                demands[demand_index].claims[0].requests[0].alternatives
+            )
             if any(
-                problem.eligibility.admits(one.index, device)
-                for one in alternatives
+                problem.eligibility.admits(alternative.index, device)
+                for alternative in alternatives
             ):
                 graph.add_edges_from(
-                    ((kind, number, copy), ("device", device, unit))
+                    ((kind, demand_index, copy), ("device", device, unit))
                     for unit in range(size)
                 )
     return len(nx.bipartite.maximum_matching(graph, top_nodes=wants)) // 2
@@ -162,23 +172,26 @@ def served_by(
 def test_only_claims_of_one_device_have_a_request_of_their_own(
     problem: Problem,
 ) -> None:
-    one = single(problem.demands[DemandIndex(0)])
-    [claim] = one.claims
+    demand = single(problem.demands[DemandIndex(0)])
+    [claim] = demand.claims
     [request] = claim.requests
     pair = replace(
         request,
         alternatives=tuple(
-            replace(each, count=2) for each in request.alternatives
+            replace(alternative, count=2)
+            for alternative in request.alternatives
         ),
     )
-    assert read_single(one) is not None
+    assert read_single(demand) is not None
     assert (
-        read_single(replace(one, claims=(replace(claim, requests=(pair,)),)))
+        read_single(replace(demand, claims=(replace(claim, requests=(pair,)),)))
         is None
     )
     assert (
         read_single(
-            replace(one, claims=(replace(claim, requests=(request, request)),))
+            replace(
+                demand, claims=(replace(claim, requests=(request, request)),)
+            )
         )
         is None
     )

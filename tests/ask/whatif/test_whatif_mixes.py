@@ -34,13 +34,13 @@ def test_nodes_have_a_price_above_0(price: int) -> None:
         )
 
 
-@pytest.mark.parametrize("number", [0, -2])
-def test_somebody_is_to_be_had_at_least_once(number: int) -> None:
+@pytest.mark.parametrize("count", [0, -2])
+def test_somebody_is_to_be_had_at_least_once(count: int) -> None:
     with pytest.raises(
         DrallocError,
-        match=f"default/any={number}: expected a number of at least 1",
+        match=f"default/any={count}: expected a number of at least 1",
     ):
-        MixEntry(ClaimKey("default", "any"), number=number)
+        MixEntry(ClaimKey("default", "any"), number=count)
 
 
 @pytest.mark.parametrize("number", ["0", "-2", "", "1.5", "9" * 5000])
@@ -58,10 +58,10 @@ def test_a_claim_and_a_pod_of_its_name_are_two_entries() -> None:
         claim("y", request()),
         pod("x", "y"),
     )
-    found = dralloc.headroom(
+    answer = dralloc.headroom(
         both, "default/x", MixEntry(ClaimKey("default", "x"), Source.POD)
     )
-    assert [each.number for each in found.alone] == [2, 4]
+    assert [copy_count.number for copy_count in answer.alone] == [2, 4]
 
 
 def test_one_entry_for_each_claim() -> None:
@@ -74,5 +74,5 @@ def test_one_entry_for_each_claim() -> None:
 
 
 def test_a_node_is_drained_once() -> None:
-    found = dralloc.drain(dralloc.example(), "node-1", "node-1")
-    assert found.headline == "node-1: the claim fits on another node"
+    answer = dralloc.drain(dralloc.example(), "node-1", "node-1")
+    assert answer.headline == "node-1: the claim fits on another node"

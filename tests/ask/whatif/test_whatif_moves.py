@@ -35,30 +35,29 @@ THOROUGH = settings(
 @given(migrations(), st.integers(0, 3))
 def test_against_trying_everything(migration: Migration, most: int) -> None:
     assume(migration.movers)
-    found = rearrange(migration, most)
-    assert found.status is Status.OPTIMAL
+    plan = rearrange(migration, most)
+    assert plan.status is Status.OPTIMAL
     weight, moves = best_of_all(migration, most)
-    assert [tier.value for tier in found.tiers[:2]] == [weight, moves]
+    assert [tier.value for tier in plan.tiers[:2]] == [weight, moves]
     assert (
         sum(
-            migration.problem.demands[number].weight
-            for number in found.admitted
+            migration.problem.demands[demand].weight for demand in plan.admitted
         )
         == weight
     )
-    assert len(found.moved) == moves <= most
-    replayed(migration, found)
+    assert len(plan.moved) == moves <= most
+    replayed(migration, plan)
 
 
 @THOROUGH
 @given(migrations(admin=True), st.integers(0, 3))
 def test_with_admin_access(migration: Migration, most: int) -> None:
     assume(migration.movers)
-    found = rearrange(migration, most)
-    assert [tier.value for tier in found.tiers[:2]] == list(
+    plan = rearrange(migration, most)
+    assert [tier.value for tier in plan.tiers[:2]] == list(
         best_of_all(migration, most)
     )
-    replayed(migration, found)
+    replayed(migration, plan)
 
 
 @settings(THOROUGH, max_examples=examples(25))
@@ -67,12 +66,12 @@ def test_searched_moves(migration: Migration, most: int) -> None:
     """What is too large for one model is searched: here, where all is one neighbourhood, the best is found, too."""
     assume(migration.movers)
     options = Options(thresholds=Thresholds(surveyed=0))
-    found = rearrange(migration, most, options)
+    plan = rearrange(migration, most, options)
     weight, moves = best_of_all(migration, most)
-    assert [tier.value for tier in found.tiers[:2]] == [weight, moves]
-    assert found.tiers[0].bound >= weight
-    assert len(found.moved) == moves
-    replayed(migration, found)
+    assert [tier.value for tier in plan.tiers[:2]] == [weight, moves]
+    assert plan.tiers[0].bound >= weight
+    assert len(plan.moved) == moves
+    replayed(migration, plan)
 
 
 @settings(THOROUGH, max_examples=examples(25))
@@ -83,8 +82,8 @@ def test_who_cannot_stay_among_some_nodes_moves(migration: Migration) -> None:
     problem = MigrationProblem(migration, None)
     stays = set(problem.places.values())
     sites = {
-        demand: found
-        for demand, found in survey(problem.problem).sites.items()
+        demand: demand_sites
+        for demand, demand_sites in survey(problem.problem).sites.items()
         if demand not in stays
     }
     model = build_for(problem.problem, sites, Stop())
@@ -98,7 +97,9 @@ def test_who_cannot_stay_among_some_nodes_moves(migration: Migration) -> None:
     assert values is not None
     placed = {
         problem.demands[placement.demand].gang
-        for placement in model.placements(lambda one: values[one.index])
+        for placement in model.placements(
+            lambda variable: values[variable.index]
+        )
     }
     possible = {problem.demands[demand].gang for demand in sites}
     for stay, move_options in problem.exchange.stay_options:
@@ -106,23 +107,25 @@ def test_who_cannot_stay_among_some_nodes_moves(migration: Migration) -> None:
             assert len(placed.intersection(move_options)) == 1
 
 
-def replayed(migration: Migration, found: MigrationPlan) -> None:
+def replayed(migration: Migration, plan: MigrationPlan) -> None:
     """Nothing is over-committed at any step; who moves holds the new devices before the old ones are given back."""
     held = {mover.key: mover.holdings for mover in migration.movers}
-    for number, step in enumerate(found.steps):
+    for step_index, step in enumerate(plan.steps):
         movers = (mover for move in step.moves for mover in move.option.movers)
         keys = [migration.movers[mover].key for mover in movers]
         if step.action in {Action.STOP, Action.RESTART}:
             held |= dict.fromkeys(keys, ())
         ledger = ClaimLedger(migration.problem)
-        ledger.hold(one for holdings in held.values() for one in holdings)
+        ledger.hold(
+            holding for holdings in held.values() for holding in holdings
+        )
         problem = replace(ledger.applied(), demands=step.demands)
         check(problem, Solution(step.placements))
         new = tuple(taken(migration, step))
         if step.action is Action.STOP:
             assert not new
         elif step.action is Action.ADMIT:
-            assert number == len(found.steps) - 1
+            assert step_index == len(plan.steps) - 1
         else:
             if step.action is Action.START:
                 assert not any(held[key] for key in keys)

@@ -41,13 +41,13 @@ def test_drain_as_a_table_and_as_json(given: Path) -> None:
     shown = RUN.invoke(app, ["plan", "drain", "node-0", "-f", str(given)])
     assert shown.exit_code == 0, shown.output
     assert "node-0: the claim fits on another node" in shown.stdout
-    found = json.loads(
+    answer = json.loads(
         RUN.invoke(
             app, ["plan", "drain", "node-0", "-f", str(given), "--json"]
         ).stdout
     )
-    assert (found["possible"], found["gone"], found["bound"]) == (True, 1, 1)
-    moved = found["steps"][0]["claims"][0]
+    assert (answer["possible"], answer["gone"], answer["bound"]) == (True, 1, 1)
+    moved = answer["steps"][0]["claims"][0]
     assert (moved["claim"], moved["fromNode"], moved["toNode"]) == (
         "default/x-node-0",
         "node-0",
@@ -77,19 +77,19 @@ def test_defragment_as_a_table_and_as_json(given: Path) -> None:
         "1 of 1 admitted with 1 move of at most 1, proven optimal"
         in shown.stdout
     )
-    found = json.loads(
+    answer = json.loads(
         RUN.invoke(
             app, ["plan", "defragment", str(given), "--moves", "1", "--json"]
         ).stdout
     )
-    assert found["admitted"] == ["default/wanted"]
+    assert answer["admitted"] == ["default/wanted"]
     assert (
-        found["admittedWithoutMoves"],
-        found["moves"],
-        found["restarts"],
+        answer["admittedWithoutMoves"],
+        answer["moves"],
+        answer["restarts"],
     ) == (
         0,
         1,
         0,
     )
-    assert [step["action"] for step in found["steps"]] == ["move", "admit"]
+    assert [step["action"] for step in answer["steps"]] == ["move", "admit"]

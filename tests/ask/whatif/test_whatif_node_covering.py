@@ -68,8 +68,8 @@ def holding(
 
 def _allowed(demand: Demand, nodes: Sequence[int]) -> tuple[NodeIndex, ...]:
     return tuple(
-        NodeIndex(place)
-        for place, node in enumerate(nodes)
+        NodeIndex(index)
+        for index, node in enumerate(nodes)
         if demand.nodes is None or node in demand.nodes
     )
 
@@ -83,14 +83,14 @@ def cheaper(
         *(range(cost // node_cost.cost + 1) for node_cost in node_costs)
     ):
         total = sum(
-            node_cost.cost * number
-            for node_cost, number in zip(node_costs, times, strict=True)
+            node_cost.cost * count
+            for node_cost, count in zip(node_costs, times, strict=True)
         )
         if cost - cheapest <= total < cost and any(times):
             yield [
                 node_cost.node
-                for node_cost, number in zip(node_costs, times, strict=True)
-                for _ in range(number)
+                for node_cost, count in zip(node_costs, times, strict=True)
+                for _ in range(count)
             ]
 
 
@@ -99,7 +99,7 @@ def cheaper(
 def test_small_mixes(problem: Problem, data: st.DataObject) -> None:
     problem = emptied(problem)
     demands = [
-        apart(demand, number) for number, demand in numbered(problem.demands)
+        apart(demand, index) for index, demand in numbered(problem.demands)
     ]
     classes = equivalent_nodes(problem, demands)
     assume(classes is not None and classes.groups)
@@ -140,7 +140,7 @@ def test_larger_mixes(problem: Problem, data: st.DataObject) -> None:
     problem = emptied(problem)
     demands = list(
         {
-            len(each.claims[0].requests): each for each in problem.demands
+            len(demand.claims[0].requests): demand for demand in problem.demands
         }.values()
     )
     classes = equivalent_nodes(problem, demands)
@@ -170,7 +170,7 @@ def test_nodes_that_are_searched_for(
     problem = emptied(problem)
     demands = list(
         {
-            len(each.claims[0].requests): each for each in problem.demands
+            len(demand.claims[0].requests): demand for demand in problem.demands
         }.values()
     )
     classes = equivalent_nodes(problem, demands)
@@ -193,9 +193,9 @@ def test_nodes_that_are_searched_for(
 
 
 def test_mixed_clusters() -> None:
-    found = dralloc.fewest_nodes(mixed(nodes=30, seed=1), steps=4)
-    assert not found.left_out
-    assert 0 < found.bound <= found.cost <= 30
+    answer = dralloc.fewest_nodes(mixed(nodes=30, seed=1), steps=4)
+    assert not answer.left_out
+    assert 0 < answer.bound <= answer.cost <= 30
 
 
 @settings(deadline=None)
@@ -214,25 +214,25 @@ def test_covers_are_the_cheapest(
         CoverColumn(cost, (first, second))
         for cost, first, second in given_columns
     ]
-    found = cover(columns, needs)
+    answer = cover(columns, needs)
     costs = [
         sum(
-            column.cost * number
-            for column, number in zip(columns, times, strict=True)
+            column.cost * count
+            for column, count in zip(columns, times, strict=True)
         )
         for times in product(range(max(needs) + 1), repeat=len(columns))
         if all(
             sum(
-                column.brings[place] * number
-                for column, number in zip(columns, times, strict=True)
+                column.brings[need_index] * count
+                for column, count in zip(columns, times, strict=True)
             )
-            >= needs[place]
-            for place in (0, 1)
+            >= needs[need_index]
+            for need_index in (0, 1)
         )
     ]
-    assert (found and found.cost) == min(costs, default=None)
-    if found:
-        assert found.bound == found.cost
+    assert (answer and answer.cost) == min(costs, default=None)
+    if answer:
+        assert answer.bound == answer.cost
 
 
 def two_kinds() -> tuple[Problem, Sequence[Demand]]:
@@ -309,13 +309,13 @@ def test_nothing_that_fits_needs_no_nodes() -> None:
     demands = [replace(demand, nodes=()) for demand in demands]
     needs, costs = (1, 1), [NodeCost(NodeIndex(0), 1)]
     question = CoverQuestion(problem, demands, needs, costs, Options(), Stop())
-    for answer, numbers in (
+    for answer, counts in (
         (cover_demands(problem, demands, needs, costs), (0,)),
         (cover_demands(problem, demands, needs, []), ()),
         (covering._searched(question), (0,)),
     ):
         assert answer.homeless == {0, 1}
-        assert answer.numbers == numbers
+        assert answer.numbers == counts
         assert answer.cost == answer.bound == 0
 
 

@@ -31,8 +31,8 @@ _MACHINES: Final = st.tuples(st.sampled_from(_SERIES), st.sampled_from("xy"))
 def machines(kinds: list[tuple[str, str]], idle: str) -> list[Json]:
     """A node for each, with a GPU unless its series is the idle one."""
     objects: list[Json] = []
-    for number, (series, zone) in enumerate(kinds):
-        name = f"n{number}"
+    for kind_index, (series, zone) in enumerate(kinds):
+        name = f"n{kind_index}"
         objects.append(node(name, series=series, zone=zone))
         if series != idle:
             objects.append(
@@ -59,13 +59,13 @@ def test_kinds_by_label_are_counted_by_label(
     given_cluster = cluster(device_class(), machines(kinds, idle), wanted, pods)
     there = Counter(series for series, _ in kinds)
     try:
-        found = dralloc.fewest_nodes(
+        answer = dralloc.fewest_nodes(
             given_cluster,
             kinds={series: f"series={series}" for series in there},
         )
     except DrallocError:
         return  # Nothing fits anywhere.
     counted: Counter[str] = Counter()
-    for kind in found.kinds:
+    for kind in answer.kinds:
         counted[kind.name] += kind.existing
     assert counted == there

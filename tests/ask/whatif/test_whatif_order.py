@@ -36,18 +36,16 @@ class Room:
         ]
 
     def fits(
-        self, done: frozenset[int], stopped: frozenset[int], number: int
+        self, done: frozenset[int], stopped: frozenset[int], move: int
     ) -> bool:
         held = [
             old
             for other, (old, _) in enumerate(self.moves)
             if other not in done | stopped
         ]
-        held += [self.moves[other][1] for other in done] + [
-            self.moves[number][1]
-        ]
+        held += [self.moves[other][1] for other in done] + [self.moves[move][1]]
         return all(
-            sum(each[axis] for each in held) <= self.limits[axis]
+            sum(amounts[axis] for amounts in held) <= self.limits[axis]
             for axis in (0, 1)
         )
 
@@ -61,23 +59,23 @@ class Room:
             for path in permutations(every)
             if all(
                 self.fits(
-                    frozenset(path[:place]),
-                    frozenset(stopped) - set(path[:place]),
-                    number,
+                    frozenset(path[:position]),
+                    frozenset(stopped) - set(path[:position]),
+                    move,
                 )
-                for place, number in enumerate(path)
+                for position, move in enumerate(path)
             )
         )
 
-    def follow(self, found: order.Order) -> None:
+    def follow(self, ordering: order.Order) -> None:
         """Every start of the order has room."""
         done: frozenset[int] = frozenset()
         stopped: frozenset[int] = frozenset()
-        for phase in found.phases:
+        for phase in ordering.phases:
             stopped |= set(phase.moves) if phase.stops else frozenset()
-            for number in phase.moves if phase.starts else ():
-                assert self.fits(done, stopped, number)
-                done, stopped = done | {number}, stopped - {number}
+            for move in phase.moves if phase.starts else ():
+                assert self.fits(done, stopped, move)
+                done, stopped = done | {move}, stopped - {move}
         assert done == frozenset(range(len(self.moves)))
 
 
@@ -87,18 +85,18 @@ def test_no_order_needs_fewer_restarts(
     moves: list[tuple[Amounts, Amounts]], spare: Amounts
 ) -> None:
     room = Room(moves, spare)
-    found = shortest_order(len(moves), room.fits)
-    room.follow(found)
-    assert found.proven
-    assert found.restarts == room.fewest()
+    ordering = shortest_order(len(moves), room.fits)
+    room.follow(ordering)
+    assert ordering.proven
+    assert ordering.restarts == room.fewest()
 
 
 def test_many_moves_are_ordered_step_by_step() -> None:
     room = Room([((1, 0), (0, 1)), ((0, 1), (1, 0)), ((1, 0), (1, 0))], (0, 0))
-    found = shortest_order(3, room.fits, exhaustive=0)
-    room.follow(found)
-    assert found.restarts >= room.fewest() > 0
-    assert not found.proven
+    ordering = shortest_order(3, room.fits, exhaustive=0)
+    room.follow(ordering)
+    assert ordering.restarts >= room.fewest() > 0
+    assert not ordering.proven
 
 
 @settings(deadline=None, max_examples=examples(60))

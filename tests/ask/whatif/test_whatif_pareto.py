@@ -43,10 +43,10 @@ def best_of(points: set[Vector]) -> list[Vector]:
     )
 
 
-def placed(problem: Problem, demands: list[Demand], numbers: Vector) -> Problem:
+def placed(problem: Problem, demands: list[Demand], counts: Vector) -> Problem:
     groups = (
-        copies(demand, number)
-        for demand, number in zip(demands, numbers, strict=True)
+        copies(demand, count)
+        for demand, count in zip(demands, counts, strict=True)
     )
     return replace(
         problem, demands=tuple(copy for group in groups for copy in group)
@@ -57,24 +57,23 @@ def placed(problem: Problem, demands: list[Demand], numbers: Vector) -> Problem:
 @given(strategies.problems(max_demands=3, max_devices=4))
 def test_small_fronts(problem: Problem) -> None:
     demands = [
-        apart(demand, number) for number, demand in numbered(problem.demands)
+        apart(demand, index) for index, demand in numbered(problem.demands)
     ]
     alone = [count_copies(problem, demand).number for demand in demands]
-    most = tuple(number for number in alone if number is not None)
+    most = tuple(count for count in alone if count is not None)
     assume(len(most) == len(demands) > 1 and sum(most) <= MANY)
     fitting = {
-        numbers
-        for numbers in product(*(range(number + 1) for number in most))
-        if brute_force.best(placed(problem, demands, numbers))[0]
-        == sum(numbers)
+        counts
+        for counts in product(*(range(limit + 1) for limit in most))
+        if brute_force.best(placed(problem, demands, counts))[0] == sum(counts)
     }
-    found = pareto_front(problem, demands, most)
-    assert found.complete
-    assert found.proven
-    assert [point.numbers for point in found.points] == best_of(fitting)
+    front = pareto_front(problem, demands, most)
+    assert front.complete
+    assert front.proven
+    assert [point.numbers for point in front.points] == best_of(fitting)
     assert all(
         a <= b
-        for point in found.points
+        for point in front.points
         for a, b in zip(point.first_fit, point.numbers, strict=True)
     )
 
@@ -84,7 +83,7 @@ def test_small_fronts(problem: Problem) -> None:
 def test_fronts_over_equal_nodes(problem: Problem) -> None:
     demands = list(
         {
-            len(each.claims[0].requests): each for each in problem.demands
+            len(demand.claims[0].requests): demand for demand in problem.demands
         }.values()
     )[:2]
     assume(len(demands) == 2)
@@ -92,12 +91,12 @@ def test_fronts_over_equal_nodes(problem: Problem) -> None:
         count_copies(problem, demand).number or 0 for demand in demands
     )
     fitting = {
-        numbers
-        for numbers in product(*(range(number + 1) for number in most))
-        if solve(placed(problem, demands, numbers), Options(per_device=True))
+        counts
+        for counts in product(*(range(limit + 1) for limit in most))
+        if solve(placed(problem, demands, counts), Options(per_device=True))
         .tiers[0]
         .value
-        == sum(numbers)
+        == sum(counts)
     }
     assert [
         point.numbers for point in pareto_front(problem, demands, most).points
@@ -145,7 +144,7 @@ def test_points_of_a_long_front_lie_apart() -> None:
             else (long - least[1], least[1])
         )
 
-    found = find_front((long, long), reach, 9)
-    gaps = [a[0] - b[0] for a, b in pairwise(found.points)]
-    assert not found.complete
+    front = find_front((long, long), reach, 9)
+    gaps = [a[0] - b[0] for a, b in pairwise(front.points)]
+    assert not front.complete
     assert max(gaps) <= 2 * long // 8

@@ -49,17 +49,19 @@ QUICKLY = settings(
 @given(crowd=crowds(), cost=st.sampled_from(["pods", "priority", ANNOTATION]))
 def test_no_victims_are_cheaper(crowd: Crowd, cost: str, gang: str) -> None:
     try:
-        found = preempt(crowd.cluster, pod=str(crowd.pod), cost=cost, gang=gang)
+        answer = preempt(
+            crowd.cluster, pod=str(crowd.pod), cost=cost, gang=gang
+        )
     except DrallocError as error:
         event(str(error)[:30])
         assume(False)
-    assume(not found.left_out)
+    assume(not answer.left_out)
     expected = cheapest(crowd, cost, gang)
-    event(f"{len(found.evicted)} victims" if found.possible else "hopeless")
-    assert found.exact
-    assert found.possible == (expected is not None)
+    event(f"{len(answer.evicted)} victims" if answer.possible else "hopeless")
+    assert answer.exact
+    assert answer.possible == (expected is not None)
     if expected is not None:
-        assert tuple(tier.value for tier in found.tiers) == expected
+        assert tuple(tier.value for tier in answer.tiers) == expected
 
 
 @settings(QUICKLY, max_examples=examples(100))
@@ -70,14 +72,14 @@ def test_no_victims_are_cheaper(crowd: Crowd, cost: str, gang: str) -> None:
 def test_no_eviction_is_cheaper_where_pods_mind_each_other(
     house: House, cost: str
 ) -> None:
-    found = preempt(house.cluster, pod=f"default/{house.asked}", cost=cost)
+    answer = preempt(house.cluster, pod=f"default/{house.asked}", cost=cost)
     expected = cheapest_eviction(house, cost)
-    event(f"{len(found.evicted)} victims" if found.possible else "hopeless")
-    assert not found.left_out
-    assert found.exact
-    assert found.possible == (expected is not None)
+    event(f"{len(answer.evicted)} victims" if answer.possible else "hopeless")
+    assert not answer.left_out
+    assert answer.exact
+    assert answer.possible == (expected is not None)
     if expected is not None:
-        assert tuple(tier.value for tier in found.tiers) == expected
+        assert tuple(tier.value for tier in answer.tiers) == expected
 
 
 @settings(QUICKLY, max_examples=examples(50))
@@ -98,18 +100,18 @@ def test_upstream_admits_nobody_for_less(house: House) -> None:
         name: replace(team, goes_as_whole=False, topology="", priority=None)
         for name, team in house.teams.items()
     }
-    found = preempt(
+    answer = preempt(
         replace(house, guests=tuple(rivals), teams=teams).cluster,
         pod=f"default/{house.asked}",
     )
     event(
-        f"upstream admits with {len(found.upstream.victims)} victims"
-        if found.upstream.admits
+        f"upstream admits with {len(answer.upstream.victims)} victims"
+        if answer.upstream.admits
         else "hopeless"
     )
-    if found.upstream.admits:
-        assert found.possible
-        assert len(found.evicted) <= len(found.upstream.victims)
+    if answer.upstream.admits:
+        assert answer.possible
+        assert len(answer.evicted) <= len(answer.upstream.victims)
 
 
 def three_nodes(*objects: Json | list[Json]) -> Cluster:
@@ -128,9 +130,9 @@ def running(
     name: str, home: str, *devices: str, priority: int = 0, **metadata: Json
 ) -> list[Json]:
     """A pod with GPUs of its node."""
-    one = pod(name, name, nodeName=home, priority=priority)
-    one["metadata"] |= metadata
-    return [one, held(name, home, *devices)]
+    pod_object = pod(name, name, nodeName=home, priority=priority)
+    pod_object["metadata"] |= metadata
+    return [pod_object, held(name, home, *devices)]
 
 
 def waiting(count: int, priority: int = 50, **spec: object) -> list[Json]:
@@ -141,8 +143,8 @@ def waiting(count: int, priority: int = 50, **spec: object) -> list[Json]:
     ]
 
 
-def victims(found: Preemption) -> list[str]:
-    return [key.name for key in found.evicted]
+def victims(answer: Preemption) -> list[str]:
+    return [key.name for key in answer.evicted]
 
 
 TWO_SMALL = [*running("x", "node-0", "gpu-0"), *running("y", "node-0", "gpu-1")]
@@ -150,44 +152,45 @@ ONE_LARGE = running("z", "node-1", "gpu-0", "gpu-1", priority=5)
 
 
 def test_the_fewest_pods() -> None:
-    found = preempt(
+    answer = preempt(
         three_nodes(TWO_SMALL, ONE_LARGE, waiting(2)), pod="default/new"
     )
-    assert (victims(found), found.exact) == (["z"], True)
+    assert (victims(answer), answer.exact) == (["z"], True)
     assert (
         "default/new: admitted by evicting 1 pod, proven to be the cheapest"
-        in str(found)
+        in str(answer)
     )
-    assert [(one.node, len(one.devices)) for one in found.admitted] == [
-        ("node-1", 2)
-    ]
+    assert [
+        (admission.node, len(admission.devices))
+        for admission in answer.admitted
+    ] == [("node-1", 2)]
 
 
 def test_the_lowest_priorities() -> None:
-    found = preempt(
+    answer = preempt(
         three_nodes(TWO_SMALL, ONE_LARGE, waiting(2)),
         pod="default/new",
         cost="priority",
     )
-    assert victims(found) == ["x", "y"]
+    assert victims(answer) == ["x", "y"]
 
 
 def test_of_equally_many_those_of_lower_priority() -> None:
     small = running("w", "node-2", "gpu-0", priority=1)
-    found = preempt(
+    answer = preempt(
         three_nodes(TWO_SMALL, ONE_LARGE, small, waiting(1)), pod="default/new"
     )
-    assert victims(found) in (["x"], ["y"])
+    assert victims(answer) in (["x"], ["y"])
 
 
 def test_the_smallest_sum_of_an_annotation() -> None:
     key = "controller.kubernetes.io/pod-deletion-cost"
     large = running("z", "node-1", "gpu-0", "gpu-1", annotations={key: "7"})
-    found = preempt(
+    answer = preempt(
         three_nodes(TWO_SMALL, large, waiting(2)), claim="default/new", cost=key
     )
-    assert victims(found) == ["x", "y"]
-    assert [(tier.name, tier.value) for tier in found.tiers][:2] == [
+    assert victims(answer) == ["x", "y"]
+    assert [(tier.name, tier.value) for tier in answer.tiers][:2] == [
         (key, 0),
         ("pods", 2),
     ]
@@ -214,11 +217,15 @@ def test_nobody_of_equal_priority() -> None:
         running(f"x-{name}", name, "gpu-0", priority=50)
         for name in ("node-0", "node-1")
     ]
-    found = preempt(three_nodes(*equal, waiting(2)), pod="default/new")
-    assert (found.possible, found.exact, found.candidates) == (False, True, 0)
+    answer = preempt(three_nodes(*equal, waiting(2)), pod="default/new")
+    assert (answer.possible, answer.exact, answer.candidates) == (
+        False,
+        True,
+        0,
+    )
     assert (
         "evicting any of 0 pods below priority 50 does not help, proven"
-        in str(found)
+        in str(answer)
     )
 
 
@@ -228,8 +235,8 @@ def test_a_group_goes_as_a_whole(mode: str | Json) -> None:
         *running("x", "node-0", "gpu-0"),
         *running("y", "node-2", "gpu-0"),
     ]
-    for one in (members[0], members[2]):
-        one["spec"]["schedulingGroup"] = {"podGroupName": "job"}
+    for member in (members[0], members[2]):
+        member["spec"]["schedulingGroup"] = {"podGroupName": "job"}
     group = {
         "apiVersion": "scheduling.k8s.io/v1alpha2",
         "kind": "PodGroup",
@@ -237,11 +244,11 @@ def test_a_group_goes_as_a_whole(mode: str | Json) -> None:
         "spec": {"schedulingPolicy": {"basic": {}}, "disruptionMode": mode},
     }
     full = running("f", "node-1", "gpu-0", "gpu-1", priority=99)
-    found = preempt(
+    answer = preempt(
         three_nodes(members, group, full, waiting(2)), pod="default/new"
     )
-    assert victims(found) == ["x", "y"]
-    assert "PodGroup default/job" in str(found)
+    assert victims(answer) == ["x", "y"]
+    assert "PodGroup default/job" in str(answer)
 
 
 def test_a_gang_is_admitted_as_a_whole() -> None:
@@ -249,12 +256,12 @@ def test_a_gang_is_admitted_as_a_whole() -> None:
         [pod(f"g-{n}", f"g-{n}", priority=9), claim(f"g-{n}", request(count=2))]
         for n in range(2)
     ]
-    for one, _ in gang:
-        one["metadata"]["labels"] = {"gang": "g"}
+    for member, _ in gang:
+        member["metadata"]["labels"] = {"gang": "g"}
     source = three_nodes(TWO_SMALL, ONE_LARGE, *gang)
-    found = preempt(source, pod="default/g-0", gang="gang")
-    assert [key.name for key in found.asked] == ["g-0", "g-1"]
-    assert victims(found) == ["x", "y", "z"]
+    answer = preempt(source, pod="default/g-0", gang="gang")
+    assert [key.name for key in answer.asked] == ["g-0", "g-1"]
+    assert victims(answer) == ["x", "y", "z"]
 
 
 def test_a_shared_claim_is_freed_by_the_last_of_its_users() -> None:
@@ -263,9 +270,9 @@ def test_a_shared_claim_is_freed_by_the_last_of_its_users() -> None:
         pod("y", "x", nodeName="node-0"),
     ]
     full = running("f", "node-1", "gpu-0", "gpu-1", priority=99)
-    found = preempt(three_nodes(shared, full, waiting(2)), pod="default/new")
-    assert victims(found) == ["x", "y"]
-    assert [len(found.freed[key]) for key in found.evicted] == [1, 1]
+    answer = preempt(three_nodes(shared, full, waiting(2)), pod="default/new")
+    assert victims(answer) == ["x", "y"]
+    assert [len(answer.freed[key]) for key in answer.evicted] == [1, 1]
 
 
 def test_victims_free_cpu_too_where_upstream_evicts_more() -> None:
@@ -296,45 +303,47 @@ def test_victims_free_cpu_too_where_upstream_evicts_more() -> None:
     source = cluster(
         device_class(), home, slices, others, waiting(1, containers=[container])
     )
-    found = preempt(source, pod="default/new")
-    assert victims(found) == ["large"]
-    assert sorted(one.pod.name for one in found.upstream.victims) == [
+    answer = preempt(source, pod="default/new")
+    assert victims(answer) == ["large"]
+    assert sorted(victim.pod.name for victim in answer.upstream.victims) == [
         "small-1",
         "small-2",
     ]
-    assert "kube-scheduler's preemption evicts 2 where 1 would do" in str(found)
+    assert "kube-scheduler's preemption evicts 2 where 1 would do" in str(
+        answer
+    )
 
 
 def test_upstream_evicts_for_devices_where_it_frees_them() -> None:
     """KEP-5690: on the node with two small ones fewer priorities are lost than with the large one."""
-    found = preempt(
+    answer = preempt(
         three_nodes(TWO_SMALL, ONE_LARGE, waiting(2)), pod="default/new"
     )
-    assert found.upstream.admits
-    assert [one.pod.name for one in found.upstream.victims] == ["x", "y"]
+    assert answer.upstream.admits
+    assert [victim.pod.name for victim in answer.upstream.victims] == ["x", "y"]
 
 
 def test_without_the_gate_upstream_evicts_nobody_for_devices() -> None:
-    found = preempt(
+    answer = preempt(
         three_nodes(TWO_SMALL, ONE_LARGE, waiting(2)),
         pod="default/new",
         features=ALL_FEATURES.switched({"DRAPreemption": False}),
     )
-    assert not found.upstream.admits
-    assert "Preemption is not helpful for scheduling" in found.upstream.message
+    assert not answer.upstream.admits
+    assert "Preemption is not helpful for scheduling" in answer.upstream.message
 
 
 def test_who_breaks_a_rule_already_is_left_out() -> None:
     """Two dedicated claims of one device: neither could be allocated again beside the other."""
     twice = [*running("x", "node-0", "gpu-0"), *running("y", "node-0", "gpu-0")]
-    found = preempt(
+    answer = preempt(
         three_nodes(twice, ONE_LARGE, waiting(2)), pod="default/new"
     )
-    assert victims(found) == ["z"]
-    assert [key.name for key in found.left_out] == ["x", "y"]
+    assert victims(answer) == ["z"]
+    assert [key.name for key in answer.left_out] == ["x", "y"]
     # Evicting one of these may be cheaper, or not: nobody looked.
-    assert not found.exact
-    assert "as long as none of 2 pods is evicted" in found.conclusion
+    assert not answer.exact
+    assert "as long as none of 2 pods is evicted" in answer.conclusion
 
 
 @pytest.mark.parametrize("key", ["kubernetes.io/hostname", "zone"])
@@ -356,12 +365,14 @@ def test_who_is_too_near_to_others_already_may_go_as_anybody(key: str) -> None:
     labelled = replace(
         nodes,
         nodes=tuple(
-            changed(one, metadata=changed(one.metadata, labels={key: one.name}))
-            for one in nodes.nodes
+            changed(
+                host, metadata=changed(host.metadata, labels={key: host.name})
+            )
+            for host in nodes.nodes
         ),
     )
-    found = preempt(labelled, pod="default/new")
-    assert (victims(found), found.exact, found.left_out) == (["z"], True, ())
+    answer = preempt(labelled, pod="default/new")
+    assert (victims(answer), answer.exact, answer.left_out) == (["z"], True, ())
 
 
 def test_admin_access_has_to_fit_beside_shares_of_those_who_stay() -> None:
@@ -389,7 +400,7 @@ def test_admin_access_has_to_fit_beside_shares_of_those_who_stay() -> None:
     }
     slices = resource_slice(shared, name="a", pool="a", nodeName="a")
     asking = claim("new", request(capacity=amounts, adminAccess=True))
-    found = preempt(
+    answer = preempt(
         cluster(
             space,
             device_class(),
@@ -402,7 +413,7 @@ def test_admin_access_has_to_fit_beside_shares_of_those_who_stay() -> None:
         ),
         pod="default/new",
     )
-    assert (victims(found), found.exact) == (["y"], True)
+    assert (victims(answer), answer.exact) == (["y"], True)
 
 
 def test_who_asks_for_extended_resources_does_not_ask_its_node_for_them() -> (
@@ -424,13 +435,13 @@ def test_who_asks_for_extended_resources_does_not_ask_its_node_for_them() -> (
         **node("node-0"),
         "status": {"allocatable": {"cpu": "4", "pods": "10"}},
     }
-    found = preempt(
+    answer = preempt(
         cluster(
             kind, home, resource_slice(gpus(1), nodeName="node-0"), new, busy
         ),
         pod="default/new",
     )
-    assert (victims(found), found.exact) == (["x"], True)
+    assert (victims(answer), answer.exact) == (["x"], True)
 
 
 def test_exactly_one_is_asked_for() -> None:
@@ -453,9 +464,7 @@ def labelled(name: str, *claims: str, **spec: object) -> Json:
 
 def hosts_with_one_gpu(*objects: Json) -> Cluster:
     """Two nodes, the first of which has a GPU; a pod that wants it."""
-    nodes = [
-        node(f"node-{number}", host=f"node-{number}") for number in range(2)
-    ]
+    nodes = [node(f"node-{index}", host=f"node-{index}") for index in range(2)]
     return cluster(
         device_class(),
         nodes,
@@ -475,20 +484,23 @@ def test_a_newcomer_is_not_the_first_where_whom_it_means_runs_elsewhere() -> (
         }
     }
     new = labelled("new", "new", priority=9, affinity=affinity)
-    found = preempt(
+    answer = preempt(
         hosts_with_one_gpu(labelled("x", nodeName="node-1", priority=1), new),
         pod="default/new",
     )
-    assert (victims(found), found.exact) == (["x"], True)
+    assert (victims(answer), answer.exact) == (["x"], True)
 
 
 def test_a_newcomer_finds_those_who_run_where_it_is_to_be_spread() -> None:
     spread = {**COMPANY, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
     new = labelled("new", "new", priority=9, topologySpreadConstraints=[spread])
     running = [labelled(name, nodeName="node-0", priority=1) for name in "xy"]
-    found = preempt(hosts_with_one_gpu(*running, new), pod="default/new")
-    assert (victims(found), found.exact) == (["x", "y"], True)
-    assert sorted(one.pod.name for one in found.upstream.victims) == ["x", "y"]
+    answer = preempt(hosts_with_one_gpu(*running, new), pod="default/new")
+    assert (victims(answer), answer.exact) == (["x", "y"], True)
+    assert sorted(victim.pod.name for victim in answer.upstream.victims) == [
+        "x",
+        "y",
+    ]
 
 
 def pod_group(name: str, count: int, parent: str | None = None) -> Json:
@@ -507,12 +519,12 @@ def pod_group(name: str, count: int, parent: str | None = None) -> Json:
 
 def test_of_a_gang_with_too_few_pods_upstream_looks_at_none() -> None:
     new = labelled("new", "new", schedulingGroup={"podGroupName": "job"})
-    found = preempt(
+    answer = preempt(
         hosts_with_one_gpu(new, pod_group("job", 2)), pod="default/new"
     )
-    assert (found.possible, found.exact) == (False, True)
+    assert (answer.possible, answer.exact) == (False, True)
     assert (
-        found.upstream.message
+        answer.upstream.message
         == "default/new: waiting for minCount pods from a gang to appear in scheduling queue"
     )
 
@@ -525,14 +537,14 @@ def test_of_a_tree_with_too_few_groups_nobody_is_admitted() -> None:
         "metadata": {"name": "tree", "namespace": "default"},
         "spec": {"schedulingPolicy": {"gang": {"minGroupCount": 2}}},
     }
-    found = preempt(
+    answer = preempt(
         hosts_with_one_gpu(new, pod_group("job", 1, "tree"), tree),
         pod="default/new",
     )
-    assert (found.possible, found.exact) == (False, True)
+    assert (answer.possible, answer.exact) == (False, True)
     assert (
         "fewer pods, or groups of them, than have to be placed together"
-        in found.upstream.message
+        in answer.upstream.message
     )
 
 
@@ -545,10 +557,10 @@ def test_nobody_is_evicted_for_its_own_group() -> None:
         running("y", "node-0", "gpu-0", "gpu-1"),
         running("f", "node-1", "gpu-0", "gpu-1", priority=99),
     ]
-    found = preempt(
+    answer = preempt(
         three_nodes(*members, *others, pod_group("job", 2)), pod="default/new"
     )
-    assert (victims(found), found.candidates) == (["y"], 1)
+    assert (victims(answer), answer.candidates) == (["y"], 1)
 
 
 def test_the_members_that_a_gang_does_not_need_may_stay_out() -> None:
@@ -571,5 +583,5 @@ def test_the_members_that_a_gang_does_not_need_may_stay_out() -> None:
         pods,
         claims,
     )
-    found = preempt(objects, pod="default/p")
-    assert (victims(found), found.possible, found.exact) == ([], True, True)
+    answer = preempt(objects, pod="default/p")
+    assert (victims(answer), answer.possible, answer.exact) == ([], True, True)

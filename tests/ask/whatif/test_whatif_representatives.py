@@ -49,8 +49,8 @@ WISH = MixEntry.parse("default/entry")
 
 def named(kind: list[Json], name: str) -> list[Json]:
     """The objects of a kind of node, for a node of this name."""
-    found: list[Json] = json.loads(json.dumps(kind).replace("NAME", name))
-    return found
+    objects: list[Json] = json.loads(json.dumps(kind).replace("NAME", name))
+    return objects
 
 
 @st.composite
@@ -98,31 +98,33 @@ EDITS: dict[str, list[Any]] = {
 
 def fields(value: Any) -> Iterator[tuple[Json, str]]:
     """Where an edit is possible."""
-    for key, each in (
+    for key, child in (
         value.items()
         if isinstance(value, dict)
         else enumerate(value)
         if isinstance(value, list)
         else ()
     ):
-        if key in EDITS and not isinstance(each, dict):
+        if key in EDITS and not isinstance(child, dict):
             yield value, key
-        yield from fields(each)
+        yield from fields(child)
 
 
 @st.composite
 def edited(draw: st.DrawFn, kind: list[Json]) -> list[Json]:
     """The kind of node with one field changed in what is published or allocated."""
     changed: list[Json] = json.loads(json.dumps(kind))
-    slices = [one for one in changed if one["kind"] == "ResourceSlice"]
-    places = [
-        *fields([one["spec"] for one in slices]),
-        *((one["metadata"], "name") for one in slices),
+    slices = [
+        document for document in changed if document["kind"] == "ResourceSlice"
     ]
-    places += fields([one.get("status") for one in changed])
-    holder, key = draw(st.sampled_from(places))
+    locations = [
+        *fields([document["spec"] for document in slices]),
+        *((document["metadata"], "name") for document in slices),
+    ]
+    locations += fields([document.get("status") for document in changed])
+    holder, key = draw(st.sampled_from(locations))
     value = draw(st.sampled_from(EDITS[key]))
-    if holder in [one["metadata"] for one in slices]:
+    if holder in [document["metadata"] for document in slices]:
         holder[key] = f"{value}-{holder[key]}"
     else:
         holder[key] = value
@@ -134,9 +136,12 @@ def crowded(draw: st.DrawFn) -> list[Json]:
     """A few kinds of nodes that are almost equal, several of each, perhaps with a pool for all of them, and a pod."""
     objects: list[Json] = [*CLASSES]
     base = draw(kinds())
-    found = [base, draw(edited(base) if draw(st.integers(0, 3)) else kinds())]
-    for number in range(draw(st.integers(1, 4))):
-        objects += named(draw(st.sampled_from(found)), f"node-{number}")
+    node_kinds = [
+        base,
+        draw(edited(base) if draw(st.integers(0, 3)) else kinds()),
+    ]
+    for index in range(draw(st.integers(1, 4))):
+        objects += named(draw(st.sampled_from(node_kinds)), f"node-{index}")
     if draw(rarely()):
         objects += draw(pools(DRIVERS[1], "network", {"allNodes": True}))
     if draw(rarely()):
@@ -153,15 +158,17 @@ def test_it_makes_no_difference(objects: list[Json], strict: bool) -> None:
     whole = cluster(objects)
     entry = MixEntry.parse("default/entry", Source.POD)
     staged = compile_mix(whole, [entry], strict=strict)
-    [found] = headroom(whole, entry, strict=strict).alone
-    assert found == count_copies(staged.compiled.problem, staged.demands[0])
+    [copy_count] = headroom(whole, entry, strict=strict).alone
+    assert copy_count == count_copies(
+        staged.compiled.problem, staged.demands[0]
+    )
     counted = compile_mix(whole, [entry], strict=strict, once=True)
     compiled = counted.compiled.problem.nodes
     event(f"{len(compiled)} of {len(whole.nodes)} nodes")
     assert len(counted.order) == len(whole.nodes)
-    assert [compiled[place].name for place in dict.fromkeys(counted.order)] == [
-        one.name for one in compiled
-    ]
+    assert [
+        compiled[node_index].name for node_index in dict.fromkeys(counted.order)
+    ] == [compiled_node.name for compiled_node in compiled]
 
 
 @THOROUGH
@@ -172,14 +179,16 @@ def test_nor_for_several(objects: list[Json], data: st.DataObject) -> None:
         MixEntry.parse(f"default/{name}", Source.POD)
         for name in ("entry", "other")
     ]
-    found = headroom(whole, *entries)
+    answer = headroom(whole, *entries)
     staged = compile_mix(whole, entries)
     alone = tuple(
         count_copies(staged.compiled.problem, demand)
         for demand in staged.demands
     )
-    assert found.alone == alone
-    most = tuple(one.bound for one in alone if one.bound is not None)
+    assert answer.alone == alone
+    most = tuple(
+        copy_count.bound for copy_count in alone if copy_count.bound is not None
+    )
     joint = (
         pareto_front(
             staged.compiled.problem, staged.demands, most, limit=POINTS
@@ -187,7 +196,7 @@ def test_nor_for_several(objects: list[Json], data: st.DataObject) -> None:
         if len(most) == len(alone)
         else None
     )
-    assert found.joint == joint
+    assert answer.joint == joint
 
 
 def gpus(
@@ -223,7 +232,7 @@ def gpus(
 
 def row(*objects: Json | list[Json], **fields: Any) -> Cluster:
     """Four such nodes."""
-    rows = [gpus(f"node-{number}", **fields) for number in range(4)]
+    rows = [gpus(f"node-{index}", **fields) for index in range(4)]
     return cluster(device_class(), *rows, *objects)
 
 
@@ -248,7 +257,8 @@ def times(
 ) -> dict[str, int]:
     staged = compile_mix(whole, [entry], once=True, **options)
     return Counter(
-        staged.compiled.problem.nodes[place].name for place in staged.order
+        staged.compiled.problem.nodes[node_index].name
+        for node_index in staged.order
     )
 
 
@@ -275,20 +285,20 @@ def nics(name: str, *, names: str = "ab", elsewhere: str = "") -> list[Json]:
         "allowMultipleAllocations": True,
         "capacity": {"memory": {"value": "4"}},
     }
-    found: list[Json] = [node(name)]
+    objects: list[Json] = [node(name)]
     for letter, kind in zip(names, ("small", "large"), strict=True):
         where = elsewhere if kind == "large" and elsewhere else name
-        one = device(kind, {"kind": kind}, **shared)
-        found.append(
+        nic = device(kind, {"kind": kind}, **shared)
+        objects.append(
             resource_slice(
-                [one],
+                [nic],
                 name=f"{name}-{letter}",
                 pool=name,
                 nodeName=where,
                 count=2,
             )
         )
-    return found
+    return objects
 
 
 def share(name: str, amount: str, **fields: str) -> Json:
@@ -306,7 +316,7 @@ def share(name: str, amount: str, **fields: str) -> Json:
 ONE = {"shareID": str(UUID(int=1))}
 TWO = [*nics("node-0"), *nics("node-1")]
 NICS = resource_slice([device("nic")], name="nics", pool="nics", allNodes=True)
-APART = {f"node-{number}": 1 for number in range(4)}
+APART = {f"node-{index}": 1 for index in range(4)}
 
 
 @pytest.mark.parametrize(
@@ -341,8 +351,8 @@ APART = {f"node-{number}": 1 for number in range(4)}
     ],
 )
 def test_two_nodes(objects: list[Json], same: bool) -> None:
-    found = times(cluster(device_class(), objects, SMALL))
-    assert found == ({"node-0": 2} if same else {"node-0": 1, "node-1": 1})
+    counts = times(cluster(device_class(), objects, SMALL))
+    assert counts == ({"node-0": 2} if same else {"node-0": 1, "node-1": 1})
 
 
 @pytest.mark.parametrize(
@@ -422,16 +432,16 @@ def test_an_error_ends_first_fit_before_the_other_twins() -> None:
     expression = "device.attributes['gpu.example.com'].kind == 'small' || device.attributes['gpu.example.com'].size > 0"
     kinds = ("small", "small", "large", "small")
     rows = [
-        gpus(f"node-{number}", kind=kind, units="1")
-        for number, kind in enumerate(kinds)
+        gpus(f"node-{index}", kind=kind, units="1")
+        for index, kind in enumerate(kinds)
     ]
     whole = cluster(
         device_class(), *rows, claim("entry", request("gpu", expression))
     )
     assert times(whole) == {"node-0": 3, "node-2": 1}
-    [found] = headroom(whole, "entry").alone
-    assert (found.number, found.first_fit) == (3, 2)
-    assert "no such key: size" in found.reason
+    [copy_count] = headroom(whole, "entry").alone
+    assert (copy_count.number, copy_count.first_fit) == (3, 2)
+    assert "no such key: size" in copy_count.reason
 
 
 def test_a_node_that_does_not_exist() -> None:

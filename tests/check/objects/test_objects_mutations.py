@@ -50,8 +50,8 @@ def test_all_mutations_that_break_a_rule_are_refused_and_no_others() -> None:
         assert violations(given, answer, promise) == []
         for kind, mutant in mutants(given, answer, in_order=in_order):
             keeps_rules = is_right(referee, mutant)
-            found = violations(given, mutant, promise)
-            assert (found == []) == keeps_rules, (kind, mutant, found)
+            messages = violations(given, mutant, promise)
+            assert (messages == []) == keeps_rules, (kind, mutant, messages)
             tried[kind, keeps_rules] += 1
 
     mutate()
@@ -81,8 +81,8 @@ def placed(given: Cluster) -> Bindings:
     solution = first_fit(compiled.whole)
     demands, nodes = compiled.problem.demands, compiled.problem.nodes
     return tuple(
-        Binding(demands[one.demand].key, nodes[one.node].name)
-        for one in solution.placements
+        Binding(demands[placement.demand].key, nodes[placement.node].name)
+        for placement in solution.placements
     )
 
 
@@ -99,8 +99,8 @@ def mutants(
 ) -> Iterator[tuple[str, Bindings]]:
     """The answer with one change of each kind, wherever it can be made."""
     nodes = [node.name for node in given.nodes]
-    for place, binding in enumerate(answer):
-        before, after = answer[:place], answer[place + 1 :]
+    for position, binding in enumerate(answer):
+        before, after = answer[:position], answer[position + 1 :]
         yield "left out", before + after
         for node in nodes:
             if node != binding.node:

@@ -61,7 +61,7 @@ def pod(
     **spec: Any,
 ) -> list[Json]:
     """A pod with a claim of its own, or one that runs on a node."""
-    one: Json = {
+    pod_object: Json = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
@@ -72,13 +72,13 @@ def pod(
         "spec": {**spec, **({"nodeName": on} if on else {})},
     }
     if on or not asks:
-        return [one]
-    one["spec"]["resourceClaims"] = [
+        return [pod_object]
+    pod_object["spec"]["resourceClaims"] = [
         {"name": "gpu", "resourceClaimName": f"{name}-gpu"}
     ]
     wanted = claim(f"{name}-gpu", request())
     wanted["metadata"]["namespace"] = space
-    return [one, wanted]
+    return [pod_object, wanted]
 
 
 def term(app: str, key: str = HOST, **more: Any) -> Json:
@@ -117,10 +117,10 @@ def takes(cpu: str) -> list[Json]:
     ]
 
 
-def has_port(number: int, address: str = "") -> list[Json]:
+def has_port(port_number: int, address: str = "") -> list[Json]:
     port = {
-        "hostPort": number,
-        "containerPort": number,
+        "hostPort": port_number,
+        "containerPort": port_number,
         **({"hostIP": address} if address else {}),
     }
     return [{"name": "main", "image": "main", "ports": [port]}]
@@ -641,26 +641,33 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("one", CASES.values(), ids=CASES)
-def test_only_what_is_broken_is_refused(one: Case) -> None:
-    found = violations(cluster(*one.objects), bindings_of(one), promise_of(one))
-    assert len(found) == (len(one.rule.split("\n")) if one.rule else 0), found
-    assert one.rule in "\n".join(found)
+@pytest.mark.parametrize("rule_case", CASES.values(), ids=CASES)
+def test_only_what_is_broken_is_refused(rule_case: Case) -> None:
+    messages = violations(
+        cluster(*rule_case.objects),
+        bindings_of(rule_case),
+        promise_of(rule_case),
+    )
+    assert len(messages) == (
+        len(rule_case.rule.split("\n")) if rule_case.rule else 0
+    ), messages
+    assert rule_case.rule in "\n".join(messages)
 
 
-def bindings_of(one: Case) -> list[Binding]:
+def bindings_of(rule_case: Case) -> list[Binding]:
     return [
-        Binding(ClaimKey.parse(key), name) for key, name in one.bindings.items()
+        Binding(ClaimKey.parse(key), name)
+        for key, name in rule_case.bindings.items()
     ]
 
 
-def promise_of(one: Case) -> Promise:
+def promise_of(rule_case: Case) -> Promise:
     given = [
         known["metadata"]["name"]
-        for known in one.objects
+        for known in rule_case.objects
         if isinstance(known, dict) and known["kind"] == "Node"
     ]
-    return Promise(**{"nodes": given, **one.promise})
+    return Promise(**{"nodes": given, **rule_case.promise})
 
 
 def test_a_claim_is_used_where_it_was_allocated() -> None:
@@ -678,10 +685,10 @@ def test_a_claim_is_used_where_it_was_allocated() -> None:
         )
         == []
     )
-    found = violations(
+    messages = violations(
         given, [Binding(ClaimKey("default", "p"), "a")], Promise(["a", "b"])
     )
-    assert found == [
+    assert messages == [
         "pod default/p: its claim default/p-gpu is allocated, and not for node a"
     ]
 
@@ -713,8 +720,8 @@ def spread_by_default(given: Cluster, *names: str) -> list[str]:
         )
     )
     bindings = [
-        Binding(ClaimKey("default", f"p{number}"), name)
-        for number, name in enumerate(names)
+        Binding(ClaimKey("default", f"p{index}"), name)
+        for index, name in enumerate(names)
     ]
     return violations(
         given,
@@ -729,8 +736,8 @@ def test_pods_of_a_controller_are_spread_as_the_scheduler_does_by_default() -> (
     same = cluster(A, B, of_set("p0", "s"), of_set("p1", "s"))
     assert spread_by_default(same, "a", "b") == []
     assert [
-        found.partition(": topology")[0]
-        for found in spread_by_default(same, "a", "a")
+        message.partition(": topology")[0]
+        for message in spread_by_default(same, "a", "a")
     ] == ["pod default/p1"]
     others = cluster(A, B, of_set("p0", "s"), of_set("p1", "t"))
     assert spread_by_default(others, "a", "a") == []
@@ -773,8 +780,10 @@ def test_node_affinity_that_a_scheduler_adds_binds_its_pods() -> None:
         )
         == []
     )
-    found = violations(given, [Binding(ClaimKey("default", "p"), "b")], promise)
-    assert found == [
+    messages = violations(
+        given, [Binding(ClaimKey("default", "p"), "b")], promise
+    )
+    assert messages == [
         "pod default/p: the node affinity that its scheduler adds does not select node b"
     ]
 
@@ -787,13 +796,16 @@ def test_answers_of_a_configured_scheduler_are_right(tmp_path: Path) -> None:
         resource_slice(gpus(4), name=name, pool=name, nodeName=name)
         for name in "abc"
     ]
-    pods = [of_set(f"p{number}", "s", "ReplicaSet") for number in range(6)]
+    pods = [of_set(f"p{index}", "s", "ReplicaSet") for index in range(6)]
     plan = allocate(
         cluster(device_class(), nodes, slices, *pods),
         "scheduler",
         scheduler_config=config,
     )
-    assert Counter(one.node for one in plan.placed) == {"a": 3, "b": 3}
+    assert Counter(placed_demand.node for placed_demand in plan.placed) == {
+        "a": 3,
+        "b": 3,
+    }
 
 
 CONFIGURATION = """

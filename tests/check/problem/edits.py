@@ -51,9 +51,9 @@ def broken(*edits: Edit, rule: str) -> Broken:
 def only_violation(*edits: Edit) -> str:
     """The violation in the edited base scene, of which there must be one."""
     scene = BASE.edited(*edits)
-    found = violations(scene.problem, scene.solution)
-    assert len(found) == 1, found
-    return found[0]
+    messages = violations(scene.problem, scene.solution)
+    assert len(messages) == 1, messages
+    return messages[0]
 
 
 def solution(**changes: Any) -> Edit:

@@ -86,8 +86,8 @@ class Scene:
 Edit = Callable[[Scene], Scene]
 
 
-def numa(*numbers: int) -> dict[str, frozenset[Scalar]]:
-    return {NUMA: frozenset(("int", number) for number in numbers)}
+def numa(*numa_nodes: int) -> dict[str, frozenset[Scalar]]:
+    return {NUMA: frozenset(("int", numa_node) for numa_node in numa_nodes)}
 
 
 def _gpu(index: SlotIndex, node: str, name: str, on: int) -> Device:

@@ -358,7 +358,7 @@ def test_valid_claim_is_accepted(edits: tuple[Edit, ...]) -> None:
 def test_a_claim_gets_no_more_devices_than_its_status_can_list(
     more: int,
 ) -> None:
-    number = MAX_RESULTS + more
+    count = MAX_RESULTS + more
     gpus = tuple(
         replace(
             BASE.problem.devices[DeviceIndex(0)],
@@ -367,14 +367,14 @@ def test_a_claim_gets_no_more_devices_than_its_status_can_list(
             ),
             slot=slot,
         )
-        for slot in map(SlotIndex, range(10, 10 + number))
+        for slot in map(SlotIndex, range(10, 10 + count))
     )
-    indices = range(7, 7 + number)
+    indices = range(7, 7 + count)
     scene = BASE.edited(
         problem(devices=(*BASE.problem.devices, *gpus)),
         pool(NodeIndex(0), 1, devices=tuple(indices)),
         without(TRAIN, WATCH, EVERY, LINK),
-        asks(WATCH, 0, count=number),
+        asks(WATCH, 0, count=count),
         plus(WATCH, NodeIndex(0), *((0, 0, index) for index in indices)),
     )
     expected = ["claim default/watch: 33 devices, more than 32"] if more else []

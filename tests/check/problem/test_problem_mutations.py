@@ -61,8 +61,8 @@ def test_all_mutations_of_grants_that_break_a_rule_are_refused_and_no_others() -
             every, min(MOST, len(every))
         ):
             keeps_rules = feasible(problem, mutant) and is_in_order(mutant)
-            found = violations(problem, mutant)
-            assert (found == []) == keeps_rules, (kind, mutant, found)
+            messages = violations(problem, mutant)
+            assert (messages == []) == keeps_rules, (kind, mutant, messages)
             tried[kind, keeps_rules] += 1
 
     mutate()
@@ -78,14 +78,14 @@ def test_all_mutations_of_places_that_break_a_rule_are_refused_and_no_others() -
     @given(bound_pods(max_pods=3), st.randoms(use_true_random=False))
     def mutate(pods: BoundPods, random: Random) -> None:
         every = [
-            one
-            for one in islice(every_solution(pods.devices), 2000)
-            if one.placements
+            solution
+            for solution in islice(every_solution(pods.devices), 2000)
+            if solution.placements
         ]
         right = [
-            one
-            for one in random.sample(every, min(20, len(every)))
-            if is_bound_right(pods, one.placements)
+            solution
+            for solution in random.sample(every, min(20, len(every)))
+            if is_bound_right(pods, solution.placements)
         ]
         for answer in right[:3]:
             for _ in range(MOST if every else 0):
@@ -96,8 +96,8 @@ def test_all_mutations_of_places_that_break_a_rule_are_refused_and_no_others() -
                 whole = Solution(
                     tuple(with_node_grants(pods.whole, mutant.placements))
                 )
-                found = violations(pods.whole, whole)
-                assert (found == []) == keeps_rules, (kind, mutant, found)
+                messages = violations(pods.whole, whole)
+                assert (messages == []) == keeps_rules, (kind, mutant, messages)
                 tried[kind, keeps_rules] += 1
 
     mutate()
@@ -119,7 +119,8 @@ def has_both(tried: Counter[tuple[str, bool]], least: int) -> None:
 
 def is_in_order(answer: Solution) -> bool:
     return all(
-        one.demand < other.demand for one, other in pairwise(answer.placements)
+        placement.demand < other.demand
+        for placement, other in pairwise(answer.placements)
     )
 
 
@@ -128,7 +129,8 @@ def with_others(
 ) -> tuple[str, Solution]:
     """The answer in which some pod is where it is in another one; it may be nowhere in either."""
     ours, theirs = (
-        {one.demand: one for one in each.placements} for each in (answer, other)
+        {placement.demand: placement for placement in solution.placements}
+        for solution in (answer, other)
     )
     demand = random.choice(sorted({*ours, *theirs}))
     kind = (
@@ -138,10 +140,16 @@ def with_others(
         if demand in ours
         else "added"
     )
-    changed = {number: one for number, one in ours.items() if number != demand}
+    changed = {
+        demand_index: placement
+        for demand_index, placement in ours.items()
+        if demand_index != demand
+    }
     if demand in theirs:
         changed[demand] = theirs[demand]
-    return kind, Solution(tuple(changed[number] for number in sorted(changed)))
+    return kind, Solution(
+        tuple(changed[demand_index] for demand_index in sorted(changed))
+    )
 
 
 def mutants(problem: Problem, answer: Solution) -> Iterator[Mutant]:
@@ -158,8 +166,8 @@ def _mutants_of_answer(
     placements = answer.placements
     if len(placements) > 1:
         yield "order reversed", Solution(placements[::-1])
-    for place, placement in enumerate(placements):
-        before, after = placements[:place], placements[place + 1 :]
+    for position, placement in enumerate(placements):
+        before, after = placements[:position], placements[position + 1 :]
         yield "left out", Solution((*before, *after))
         for node in problem.all_nodes:
             if node != placement.node:
@@ -174,22 +182,22 @@ def _mutants_of_answer(
             )
         yield from (
             ("shared claim moved", mutant)
-            for mutant in _at_other_homes(problem, answer, place)
+            for mutant in _at_other_homes(problem, answer, position)
         )
 
 
 def _other_grants(
     problem: Problem, placement: Placement
 ) -> Iterator[tuple[str, tuple[tuple[Grant, ...], ...]]]:
-    for number, grants in enumerate(placement.grants):
+    for claim_index, grants in enumerate(placement.grants):
 
         def among(
-            *changed: Grant, number: int = number
+            *changed: Grant, claim_index: int = claim_index
         ) -> tuple[tuple[Grant, ...], ...]:
             return (
-                *placement.grants[:number],
+                *placement.grants[:claim_index],
                 changed,
-                *placement.grants[number + 1 :],
+                *placement.grants[claim_index + 1 :],
             )
 
         for which, grant in enumerate(grants):
@@ -213,7 +221,7 @@ def _other_grants(
                     )
             request = (
                 problem.demands[placement.demand]
-                .claims[number]
+                .claims[claim_index]
                 .requests[grant.request]
             )
             for choice in range(len(request.alternatives)):
@@ -222,8 +230,8 @@ def _other_grants(
                         "alternative",
                         among(
                             *(
-                                _of_alternative(one, grant, choice)
-                                for one in grants
+                                _of_alternative(claim_grant, grant, choice)
+                                for claim_grant in grants
                             )
                         ),
                     )
@@ -242,27 +250,36 @@ def _at_other_homes(
 ) -> Iterator[Solution]:
     """The answer with what a claim of some placement got with the others that list it; once with each."""
     placement = answer.placements[home]
-    for number, claim in enumerate(problem.demands[placement.demand].claims):
-        for place, other in enumerate(answer.placements):
-            keys = [one.key for one in problem.demands[other.demand].claims]
-            if place != home and claim.key in keys and placement.grants[number]:
+    for claim_index, claim in enumerate(
+        problem.demands[placement.demand].claims
+    ):
+        for position, other in enumerate(answer.placements):
+            keys = [
+                other_claim.key
+                for other_claim in problem.demands[other.demand].claims
+            ]
+            if (
+                position != home
+                and claim.key in keys
+                and placement.grants[claim_index]
+            ):
                 changed = list(answer.placements)
-                changed[home] = _with(placement, number, ())
-                changed[place] = _with(
-                    other, keys.index(claim.key), placement.grants[number]
+                changed[home] = _with(placement, claim_index, ())
+                changed[position] = _with(
+                    other, keys.index(claim.key), placement.grants[claim_index]
                 )
                 yield Solution(tuple(changed))
 
 
 def _with(
-    placement: Placement, number: int, grants: tuple[Grant, ...]
+    placement: Placement, claim_index: int, grants: tuple[Grant, ...]
 ) -> Placement:
     return replace(
         placement,
         grants=(
-            *placement.grants[:number],
+            *placement.grants[:claim_index],
             grants,
-            *placement.grants[number + 1 :],
+            *placement.grants[claim_index + 1 :],
         ),
     )
 
@@ -301,7 +318,7 @@ def _with_other_amounts(
                     "consumed capacity changed",
                     replace(problem, usage=replace(usage, consumed=consumed)),
                 )
-    for number, counter in enumerate(problem.counters):
+    for counter_index, counter in enumerate(problem.counters):
         for step in (-1, 1):
             other = replace(
                 counter, free=min(counter.total, counter.free + step)
@@ -310,7 +327,9 @@ def _with_other_amounts(
                 "counter changed",
                 replace(
                     problem,
-                    counters=_put(tuple(problem.counters), number, other),
+                    counters=_put(
+                        tuple(problem.counters), counter_index, other
+                    ),
                 ),
             )
 
@@ -318,23 +337,23 @@ def _with_other_amounts(
 def _other_charges(charge: Charge | None) -> Iterator[Charge | None]:
     yield None
     known = charge or Charge()
-    for place, (name, amount) in enumerate(known.capacity):
+    for position, (name, amount) in enumerate(known.capacity):
         for step in (-1, 1):
             yield replace(
                 known,
                 capacity=_put(
-                    known.capacity, place, (name, max(0, amount + step))
+                    known.capacity, position, (name, max(0, amount + step))
                 ),
             )
-    for place, (counter, amount) in enumerate(known.counters):
+    for position, (counter, amount) in enumerate(known.counters):
         for step in (-1, 1):
             yield replace(
                 known,
                 counters=_put(
-                    known.counters, place, (counter, max(0, amount + step))
+                    known.counters, position, (counter, max(0, amount + step))
                 ),
             )
 
 
-def _put(values: tuple[T, ...], place: int, value: T) -> tuple[T, ...]:
-    return (*values[:place], value, *values[place + 1 :])
+def _put(values: tuple[T, ...], position: int, value: T) -> tuple[T, ...]:
+    return (*values[:position], value, *values[position + 1 :])

@@ -47,8 +47,7 @@ def annotated(pod: Json, annotations: Json) -> Json:
 def rails(*rails: int, **spec: Any) -> list[Json]:
     """A node with a device on each of these rails."""
     devices = [
-        device(f"gpu-{number}", {RAIL: rail})
-        for number, rail in enumerate(rails)
+        device(f"gpu-{index}", {RAIL: rail}) for index, rail in enumerate(rails)
     ]
     return [node(), device_class(), resource_slice(devices, **spec)]
 
@@ -78,8 +77,8 @@ def placed(*objects: Any, mode: Any = "first-fit", **choices: Any) -> list[str]:
     plan = dralloc.allocate(cluster(*objects), mode=mode, **choices)
     return sorted(
         result.device
-        for one in plan.allocations.values()
-        for result in one.devices.results
+        for allocation in plan.allocations.values()
+        for result in allocation.devices.results
     )
 
 
@@ -135,13 +134,13 @@ def test_first_fit_lets_the_first_pod_of_a_group_decide() -> None:
 def test_an_option_is_about_every_group() -> None:
     across = [f"gang:matchAttribute={RAIL}"]
     assert placed(rails(0, 1, 1), group({}), members(), across=across) == []
-    labelled = [annotated(one, {}) for one in members()]
-    for one in labelled:
-        one["metadata"]["labels"] = {"job": "x"}
-    found = placed(
+    labelled = [annotated(manifest, {}) for manifest in members()]
+    for manifest in labelled:
+        manifest["metadata"]["labels"] = {"job": "x"}
+    devices = placed(
         rails(0, 1, 1), labelled, gang="job", across=across, mode="optimal"
     )
-    assert found == ["gpu-1", "gpu-2"]
+    assert devices == ["gpu-1", "gpu-2"]
 
 
 @MODES
@@ -156,14 +155,14 @@ def test_what_is_allocated_counts(mode: str) -> None:
             schedulingGroup={"podGroupName": "group"},
         ),
     ]
-    found = placed(
+    devices = placed(
         rails(1, 0, 0),
         group(SAME, {"schedulingPolicy": {"basic": {}}}),
         running,
         members(),
         mode=mode,
     )
-    assert found == ["gpu-2"]
+    assert devices == ["gpu-2"]
 
 
 def test_a_violation_that_is_there_is_told() -> None:

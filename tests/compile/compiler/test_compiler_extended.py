@@ -31,10 +31,12 @@ GPU = "example.com/gpu"
 def extended_class(
     name: str = "gpu", resource: str = GPU, created: str = ""
 ) -> Json:
-    one = device_class(name)
-    one["spec"]["extendedResourceName"] = resource
-    one["metadata"] |= {"creationTimestamp": created} if created else {}
-    return one
+    class_object = device_class(name)
+    class_object["spec"]["extendedResourceName"] = resource
+    class_object["metadata"] |= (
+        {"creationTimestamp": created} if created else {}
+    )
+    return class_object
 
 
 def container(name: str = "c", restart: str = "", **resources: Any) -> Json:
@@ -81,7 +83,7 @@ def claim_of(given: CompiledCluster) -> ResourceClaim:
 
 def requests_of(given: CompiledCluster) -> list[tuple[str, str, int]]:
     requests = claim_of(given).spec.devices.requests
-    details = [(one.name, one.exactly) for one in requests]
+    details = [(entry.name, entry.exactly) for entry in requests]
     return [
         (name, exactly.device_class_name, exactly.count)
         for name, exactly in details
@@ -95,19 +97,19 @@ def test_one_claim_for_a_pod_with_its_devices() -> None:
     assert claim.name.startswith("p-extended-resources-")
     assert claim.metadata.annotations == {EXTENDED_RESOURCE_ANNOTATION: "true"}
     assert [
-        (one.kind, one.name, one.controller)
-        for one in claim.metadata.owner_references
+        (owner.kind, owner.name, owner.controller)
+        for owner in claim.metadata.owner_references
     ] == [("Pod", "p", True)]
     assert requests_of(given) == [("container-0-request-0", "gpu", 2)]
     (written,) = allocated_claims(given, first_fit(given.problem))
     assert written.status.allocation is not None
     assert [
-        one.device for one in written.status.allocation.devices.results
+        result.device for result in written.status.allocation.devices.results
     ] == [
         "gpu-0",
         "gpu-1",
     ]
-    assert [one.name for one in written.status.reserved_for] == ["p"]
+    assert [consumer.name for consumer in written.status.reserved_for] == ["p"]
 
 
 def test_the_name_of_the_class_is_a_resource_too() -> None:
@@ -222,7 +224,7 @@ def test_nodes_with_a_device_plugin_are_left_out() -> None:
     assert [
         given.problem.nodes[index].name for index in demand.nodes or ()
     ] == ["node-0"]
-    assert [str(one) for one in given.findings] == [
+    assert [str(finding) for finding in given.findings] == [
         "test: DeviceClass gpu: spec.extendedResourceName: a device plugin offers example.com/gpu on plugin: "
         "pods that ask for it are placed on other nodes only"
     ]
@@ -258,13 +260,13 @@ def test_an_allocated_claim_of_the_pod_is_used_and_another_one_made_anew() -> (
 ):
     done = made_before(allocated("old", {"device": "gpu-0"}))
     given = compiled(extended_class(), pod(container(gpu=1)), done)
-    assert [one.name for one in given.cluster.claims] == ["old"]
+    assert [claim.name for claim in given.cluster.claims] == ["old"]
     assert given.problem.demands == ()
     stale = made_before(allocated("old", {"device": "gpu-0"}))
     del stale["status"]
     given = compiled(extended_class(), pod(container(gpu=1)), stale)
     (demand,) = given.problem.demands
-    assert [one.key.name for one in demand.claims] != ["old"]
+    assert [claim.key.name for claim in demand.claims] != ["old"]
 
 
 def test_amounts_that_no_claim_can_ask_for() -> None:

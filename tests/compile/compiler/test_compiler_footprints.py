@@ -33,7 +33,7 @@ SHARED: Final[Json] = {
 
 
 def devices(
-    resources: Json | None = None, number: int = 4, **fields: Any
+    resources: Json | None = None, count: int = 4, **fields: Any
 ) -> list[Json]:
     """A node with devices that take something of it."""
     more = {"nodeAllocatableResources": resources} if resources else {}
@@ -41,7 +41,7 @@ def devices(
         node("a", SMALL),
         wire.device_class(),
         wire.resource_slice(
-            wire.gpus(number, **more, **fields),
+            wire.gpus(count, **more, **fields),
             name="s",
             pool="a",
             nodeName="a",
@@ -59,8 +59,8 @@ def using(
     """A pod with a claim of its name, by default with one container that refers to it."""
     claims = {"gpu": claim or name, **({"also": also} if also else {})}
     entries = [
-        {"name": entry, "resourceClaimName": one}
-        for entry, one in claims.items()
+        {"name": entry, "resourceClaimName": claim_name}
+        for entry, claim_name in claims.items()
     ]
     spec: Json = {"containers": list(containers) or [container("1")]}
     if whole:
@@ -86,8 +86,8 @@ def placed(
         plan := dralloc.allocate(wire.cluster(*objects), mode, **choices)
     ).solution
     return [
-        plan.compiled.problem.demands[one.demand].key.name
-        for one in solution.placements
+        plan.compiled.problem.demands[placement.demand].key.name
+        for placement in solution.placements
     ]
 
 
@@ -128,7 +128,7 @@ def test_what_is_consumed_of_a_capacity_is_taken_with_its_multiplier(
         amounts = {"requests": {"cores": cores}}
         return placed(
             mode,
-            devices(number=1, **SHARED),
+            devices(count=1, **SHARED),
             claims("p", "q", capacity=amounts),
             using("p"),
             using("q"),
@@ -148,7 +148,7 @@ def test_a_device_that_follows_a_capacity_of_which_nothing_is_consumed_cannot_be
         if key != "allowMultipleAllocations"
     }
     assert (
-        placed(mode, devices(number=1, **alone), claims("p"), using("p")) == []
+        placed(mode, devices(count=1, **alone), claims("p"), using("p")) == []
     )
 
 
@@ -197,11 +197,12 @@ def test_first_fit_and_the_scheduler_do_not_look_for_devices_that_take_less(
     mode: Mode,
 ) -> None:
     large, small = (
-        {"cpu": {"mapping": {"deviceMultiplier": each}}} for each in ("4", "1")
+        {"cpu": {"mapping": {"deviceMultiplier": multiplier}}}
+        for multiplier in ("4", "1")
     )
     unequal = [
-        wire.device(name, nodeAllocatableResources=each)
-        for name, each in (("x", large), ("y", small))
+        wire.device(name, nodeAllocatableResources=resources)
+        for name, resources in (("x", large), ("y", small))
     ]
     objects = [
         node("a", SMALL),
@@ -311,7 +312,8 @@ def test_what_is_not_modelled_is_named() -> None:
         devices(CORES), claims("p"), using("p"), using("q", claim="p")
     )
     assert [
-        one.subject for one in dralloc.allocate(shared, "optimal").unmodelled
+        finding.subject
+        for finding in dralloc.allocate(shared, "optimal").unmodelled
     ] == ["ResourceClaim default/p"]
     assert dralloc.allocate(shared, "scheduler").unmodelled == ()
     network = wire.resource_slice(
@@ -325,7 +327,8 @@ def test_what_is_not_modelled_is_named() -> None:
         devices(CORES), claims("p", adminAccess=True), using("p")
     )
     assert [
-        one.path for one in dralloc.allocate(admin, "first-fit").unmodelled
+        finding.path
+        for finding in dralloc.allocate(admin, "first-fit").unmodelled
     ] == ["spec.devices.requests"]
 
 

@@ -63,8 +63,8 @@ def two(*others: Json, gpu_count: int = 1, **spec: Any) -> Cluster:
 def placed(compiled: CompiledCluster) -> list[str]:
     solution = first_fit(compiled.problem)
     return [
-        compiled.problem.demands[one.demand].key.name
-        for one in solution.placements
+        compiled.problem.demands[placement.demand].key.name
+        for placement in solution.placements
     ]
 
 
@@ -238,8 +238,8 @@ def test_groups_of_a_workload() -> None:
 
 def test_a_label_makes_gangs_of_every_namespace() -> None:
     pods = [pod("p", "a"), pod("q", "b"), pod("r", "c")]
-    for one in pods[:2]:
-        one["metadata"]["labels"] = {"job": "training"}
+    for pod_object in pods[:2]:
+        pod_object["metadata"]["labels"] = {"job": "training"}
     claims = [claim(name, request()) for name in "abc"]
     given = cluster(
         node(), device_class(), resource_slice(gpus(2)), claims, pods
@@ -299,8 +299,8 @@ def test_pods_share_the_claim_of_their_group() -> None:
         }
         for name in "pq"
     ]
-    for one in pods:
-        one["metadata"]["uid"] = one["metadata"]["name"]
+    for pod_object in pods:
+        pod_object["metadata"]["uid"] = pod_object["metadata"]["name"]
     shared = group(
         schedulingPolicy=GANG["schedulingPolicy"], resourceClaims=[entry]
     )
@@ -319,8 +319,8 @@ def test_pods_share_the_claim_of_their_group() -> None:
     (written,) = allocated_claims(compiled, solution)
     assert written.name.startswith("group-gpu-")
     assert [
-        (one.api_group, one.resource, one.name, one.uid)
-        for one in written.status.reserved_for
+        (consumer.api_group, consumer.resource, consumer.name, consumer.uid)
+        for consumer in written.status.reserved_for
     ] == [("scheduling.k8s.io", "podgroups", "group", "uid-group")]
 
 
@@ -334,9 +334,9 @@ def test_without_the_gate_each_pod_of_a_group_has_a_claim_of_its_own() -> None:
         "spec": {"spec": claim("", request())["spec"]},
     }
     pods = [member(name) for name in "pq"]
-    for one in pods:
-        one["metadata"]["uid"] = one["metadata"]["name"]
-        one["spec"] = {
+    for pod_object in pods:
+        pod_object["metadata"]["uid"] = pod_object["metadata"]["name"]
+        pod_object["spec"] = {
             "schedulingGroup": {"podGroupName": "group"},
             "resourceClaims": [entry],
         }
@@ -400,9 +400,9 @@ def sharing(names: Iterable[str], count: int = 1) -> list[Json]:
         {**member(name), "spec": {"schedulingGroup": {"podGroupName": "group"}}}
         for name in names
     ]
-    for one in pods:
-        one["metadata"]["uid"] = f"uid-{one['metadata']['name']}"
-        one["spec"]["resourceClaims"] = [entry]
+    for pod_object in pods:
+        pod_object["metadata"]["uid"] = f"uid-{pod_object['metadata']['name']}"
+        pod_object["spec"]["resourceClaims"] = [entry]
     shared = group(schedulingPolicy={"basic": {}}, resourceClaims=[entry])
     return [
         node(),
@@ -423,22 +423,23 @@ def test_a_claim_is_reserved_for_its_group_and_for_pods_outside_of_it(
     outsider["metadata"]["uid"] = "uid-outsider"
     plan = allocate(cluster(*sharing(["p", "q"]), outsider), mode=mode)
     (written,) = plan.claims
-    reserved = {(one.resource, one.name) for one in written.status.reserved_for}
+    reserved = {
+        (consumer.resource, consumer.name)
+        for consumer in written.status.reserved_for
+    }
     assert reserved == {("podgroups", "group"), ("pods", "outsider")}
 
 
 @pytest.mark.parametrize("mode", Mode)
 def test_a_group_counts_once_among_the_users_of_a_claim(mode: Mode) -> None:
-    names = [f"p{number}" for number in range(MAX_CONSUMERS + 1)]
+    names = [f"p{index}" for index in range(MAX_CONSUMERS + 1)]
     plan = allocate(cluster(*sharing(names)), mode=mode)
     assert len(plan.solution.placements) == len(names)
 
 
 def test_outside_of_its_group_a_claim_has_the_usual_limit_of_users() -> None:
     """The group and all others but one: as many as can use a claim at a time."""
-    others = [
-        pod(f"other-{number}", "shared") for number in range(MAX_CONSUMERS)
-    ]
+    others = [pod(f"other-{index}", "shared") for index in range(MAX_CONSUMERS)]
     compiled = compile_cluster(cluster(*sharing(["p", "q"]), others))
     assert len(first_fit(compiled.problem).placements) == 2 + MAX_CONSUMERS - 1
     assert any(
@@ -473,18 +474,18 @@ def racks(*others: Json, **spec: Any) -> CompiledCluster:
 
 
 def homes(compiled: CompiledCluster) -> dict[str, str]:
-    found = {}
+    node_names = {}
     for solve_it in (first_fit, solve):
         solution = solve_it(compiled.problem)
         check(compiled.problem, solution)
-        found = {
+        node_names = {
             compiled.problem.demands[
-                one.demand
-            ].key.name: compiled.problem.nodes[one.node].name
-            for one in solution.placements
+                placement.demand
+            ].key.name: compiled.problem.nodes[placement.node].name
+            for placement in solution.placements
         }
-        assert set(found.values()) <= {"c-0", "c-1"}
-    return found
+        assert set(node_names.values()) <= {"c-0", "c-1"}
+    return node_names
 
 
 def test_a_group_goes_where_most_of_it_fits_in_one_domain() -> None:

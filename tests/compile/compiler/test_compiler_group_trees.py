@@ -56,9 +56,9 @@ def _group(kind: str, name: str, parent: str, policy: Json, near: str) -> Json:
     }
 
 
-def members(of: str, number: int, **spec: Any) -> list[Json]:
+def members(of: str, count: int, **spec: Any) -> list[Json]:
     """So many pods of a group, each with a claim for one GPU."""
-    names = [f"{of}-{each}" for each in range(number)]
+    names = [f"{of}-{index}" for index in range(count)]
     pods = [
         pod(name, name, schedulingGroup={"podGroupName": of}, **spec)
         for name in names
@@ -66,17 +66,17 @@ def members(of: str, number: int, **spec: Any) -> list[Json]:
     return [*pods, *(claim(name, request()) for name in names)]
 
 
-def nodes(**numbers: int) -> list[Json]:
+def nodes(**counts: int) -> list[Json]:
     """Nodes with so many GPUs each, in racks and blocks by the first and the second letter of their names."""
-    found: list[Json] = [device_class()]
-    for name, number in numbers.items():
+    objects: list[Json] = [device_class()]
+    for name, count in counts.items():
         slices = (
-            [resource_slice(gpus(number), name=name, pool=name, nodeName=name)]
-            if number
+            [resource_slice(gpus(count), name=name, pool=name, nodeName=name)]
+            if count
             else []
         )
-        found += [node(name, rack=name[:2], block=name[0]), *slices]
-    return found
+        objects += [node(name, rack=name[:2], block=name[0]), *slices]
+    return objects
 
 
 def placed(
@@ -86,8 +86,10 @@ def placed(
     plan = dralloc.allocate(cluster(*objects), mode, **choices)
     names = plan.compiled.problem
     return {
-        names.demands[one.demand].key.name: names.nodes[one.node].name
-        for one in plan.solution.placements
+        names.demands[placement.demand].key.name: names.nodes[
+            placement.node
+        ].name
+        for placement in plan.solution.placements
     }
 
 
@@ -140,11 +142,11 @@ def test_each_level_has_its_domain(mode: Mode) -> None:
     ]
     pods = [*members("p", 2), *members("q", 2)]
     assert placed(mode, nodes(aa1=2, ab1=1, ba1=2), groups, pods) == {}
-    found = placed(mode, nodes(aa1=2, ab1=1, ba1=1, ba2=1, bb1=2), groups, pods)
-    assert {home[0] for home in found.values()} == {"b"}
+    homes = placed(mode, nodes(aa1=2, ab1=1, ba1=1, ba2=1, bb1=2), groups, pods)
+    assert {home[0] for home in homes.values()} == {"b"}
     assert {
-        len({home[:2] for name, home in found.items() if name[0] == one})
-        for one in "pq"
+        len({home[:2] for name, home in homes.items() if name[0] == group_name})
+        for group_name in "pq"
     } == {1}
 
 
@@ -207,7 +209,9 @@ def test_trees_that_are_not_in_order_are_not_placed(
     )
     assert [demand.nodes for demand in compiled.problem.demands] == [()]
     [finding] = [
-        one for one in compiled.findings if one.subject == "PodGroup default/p"
+        finding
+        for finding in compiled.findings
+        if finding.subject == "PodGroup default/p"
     ]
     assert finding.path == "spec.parentCompositePodGroupName"
     assert rule in finding.rule
@@ -233,7 +237,7 @@ def test_the_scheduler_takes_the_domain_where_most_pods_fit() -> None:
         group("q", "job"),
     ]
     for seed in range(4):
-        found = placed(
+        homes = placed(
             Mode.SCHEDULER,
             nodes(aa=2, ba=3, ca=1),
             groups,
@@ -241,7 +245,7 @@ def test_the_scheduler_takes_the_domain_where_most_pods_fit() -> None:
             members("q", 2),
             seed=seed,
         )
-        assert sorted(found.values()) == ["ba"] * 3
+        assert sorted(homes.values()) == ["ba"] * 3
 
 
 def test_without_a_domain_for_a_group_of_groups_the_scheduler_says_so() -> None:
@@ -249,14 +253,14 @@ def test_without_a_domain_for_a_group_of_groups_the_scheduler_says_so() -> None:
     plan = dralloc.allocate(
         cluster(nodes(aa=1), groups, members("p", 1)), Mode.SCHEDULER
     )
-    assert [one.reason for one in plan.unplaced] == [
+    assert [unplaced.reason for unplaced in plan.unplaced] == [
         "no feasible placements found"
     ]
 
 
-@pytest.mark.parametrize(("least", "number"), [(1, 1), (2, 0)])
+@pytest.mark.parametrize(("least", "pod_count"), [(1, 1), (2, 0)])
 def test_the_scheduler_gives_back_what_too_few_groups_have(
-    least: int, number: int
+    least: int, pod_count: int
 ) -> None:
     groups = [
         composite("job", least=least),
@@ -266,7 +270,7 @@ def test_the_scheduler_gives_back_what_too_few_groups_have(
     ]
     pods = [*members("p", 1), *members("q", 2), *members("r", 2)]
     plan = dralloc.allocate(cluster(nodes(aa=4), groups, pods), "scheduler")
-    assert len(plan.solution.placements) == number
+    assert len(plan.solution.placements) == pod_count
     said = {str(error) for error in plan.solution.errors.values()}
     assert (
         f"too few of the groups of CompositePodGroup default/{'lower' if least == 1 else 'job'} fit together"
@@ -309,7 +313,7 @@ def test_victims_make_room_for_a_tree_of_groups(
         group("p", "job"),
         group("q", "job", least=2),
     ]
-    names = [f"old-{number}" for number in range(4)]
+    names = [f"old-{index}" for index in range(4)]
     old = [pod(name, name, nodeName="aa", priority=1) for name in names]
     held = [
         claim(name, request(), status=held_by(name, f"gpu-{n}"))
@@ -323,11 +327,11 @@ def test_victims_make_room_for_a_tree_of_groups(
         old,
         held,
     )
-    found = dralloc.preempt(objects, pod="default/p-0")
-    assert found.exact
-    assert len(found.victims) == victims
-    assert len(found.asked) == victims
-    assert not found.upstream.admits
+    preemption = dralloc.preempt(objects, pod="default/p-0")
+    assert preemption.exact
+    assert len(preemption.victims) == victims
+    assert len(preemption.asked) == victims
+    assert not preemption.upstream.admits
 
 
 def held_by(user: str, device: str) -> Json:
@@ -376,12 +380,12 @@ def test_a_group_without_devices_that_lacks_pods_counts_for_nothing(
 def test_the_scheduler_takes_groups_as_they_were_made() -> None:
     """The GPU is enough for one of the groups: for the one that was made first, whatever their pods say."""
     groups = [composite("job"), group("late", "job"), group("early", "job")]
-    for one, made in zip(
+    for group_object, made in zip(
         groups[1:],
         ("2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"),
         strict=True,
     ):
-        one["metadata"]["creationTimestamp"] = made
+        group_object["metadata"]["creationTimestamp"] = made
     assert list(
         placed(
             Mode.SCHEDULER,
@@ -411,7 +415,7 @@ def test_the_scheduler_holds_back_pods_of_trees_that_cannot_be_admitted(
         cluster(nodes(aa=1), above, group("p", "job"), members("p", 1)),
         Mode.SCHEDULER,
     )
-    assert [said in one.reason for one in plan.unplaced] == [True]
+    assert [said in unplaced.reason for unplaced in plan.unplaced] == [True]
 
 
 def test_groups_of_groups_have_no_domain_if_the_feature_is_off() -> None:

@@ -22,7 +22,9 @@ SEVERAL = settings(max_examples=examples(60), backend=INDEPENDENT)
 
 
 def answer(plan: Plan) -> Answer:
-    return frozenset((str(one.demand), one.node) for one in plan.placed)
+    return frozenset(
+        (str(placed.demand), placed.node) for placed in plan.placed
+    )
 
 
 @SEVERAL
@@ -40,9 +42,9 @@ def test_the_optimum_is_the_best_that_can_come_about(
 @given(companies())
 def test_so_it_is_device_by_device(objects: Sequence[Json]) -> None:
     company, compiled = Company(objects), compile_cluster(wire.cluster(objects))
-    found = solve(compiled.whole, Options(per_device=True))
-    check(compiled.whole, found)
-    plan = Plan(Mode.OPTIMAL, compiled, compiled.of_devices(found), {})
+    solution = solve(compiled.whole, Options(per_device=True))
+    check(compiled.whole, solution)
+    plan = Plan(Mode.OPTIMAL, compiled, compiled.of_devices(solution), {})
     assert answer(plan) in company.answers
     assert company.worth(answer(plan)) == company.best
 
@@ -90,7 +92,7 @@ def test_what_is_even_in_the_end_may_come_in_no_order() -> None:
     nodes = [
         node(name, labels={"zone": zone}) for name, zone in zone_of.items()
     ]
-    pods = [_spread(f"p{number}") for number in range(5)]
+    pods = [_spread(f"p{index}") for index in range(5)]
     objects = [
         wire.device_class(),
         template("default"),

@@ -24,15 +24,15 @@ from wire import (
 NOW = "2026-01-01T00:00:00Z"
 
 
-def leaving(one: Json) -> Json:
-    one["metadata"]["deletionTimestamp"] = NOW
-    return one
+def leaving(manifest: Json) -> Json:
+    manifest["metadata"]["deletionTimestamp"] = NOW
+    return manifest
 
 
 def base(*objects: Json | list[Json]) -> list[Json]:
     flat = [node(), device_class(), resource_slice(gpus(4))]
-    for one in objects:
-        flat += [one] if isinstance(one, dict) else one
+    for part in objects:
+        flat += [part] if isinstance(part, dict) else part
     return flat
 
 
@@ -55,13 +55,19 @@ def test_an_unallocated_claim_that_is_being_deleted_is_no_demand() -> None:
 
 
 @pytest.mark.parametrize(
-    "one",
+    "claim_object",
     [claim("a", request()), allocated("a", {"device": "gpu-0"})],
     ids=["open", "allocated"],
 )
-def test_a_pod_cannot_use_a_claim_that_is_being_deleted(one: Json) -> None:
+def test_a_pod_cannot_use_a_claim_that_is_being_deleted(
+    claim_object: Json,
+) -> None:
     compiled = compile_cluster(
-        cluster(base(leaving(one), claim("b", request()), pod("p", "a", "b")))
+        cluster(
+            base(
+                leaving(claim_object), claim("b", request()), pod("p", "a", "b")
+            )
+        )
     )
     solution = first_fit(compiled.problem)
     assert solution.placements == ()
@@ -92,13 +98,13 @@ def test_no_claim_is_made_for_a_pod_that_is_being_deleted() -> None:
     assert given.findings == ()
 
 
-def used_by(number: int) -> Json:
-    one = allocated("a", {"device": "gpu-0"})
-    one["status"]["reservedFor"] = [
+def used_by(pod_count: int) -> Json:
+    claim_object = allocated("a", {"device": "gpu-0"})
+    claim_object["status"]["reservedFor"] = [
         {"resource": "pods", "name": f"u{n}", "uid": f"{n}"}
-        for n in range(number)
+        for n in range(pod_count)
     ]
-    return one
+    return claim_object
 
 
 @pytest.mark.parametrize(
@@ -132,11 +138,13 @@ def test_a_pod_that_has_reserved_a_full_claim_can_use_it() -> None:
 
 
 def test_of_many_pods_that_share_a_claim_only_the_first_are_placed() -> None:
-    pods = [pod(f"p{number}", "a") for number in range(MAX_CONSUMERS + 2)]
+    pods = [pod(f"p{index}", "a") for index in range(MAX_CONSUMERS + 2)]
     compiled = compile_cluster(cluster(base(claim("a", request()), pods)))
-    placed = [one.demand for one in first_fit(compiled.problem).placements]
+    placed = [
+        placement.demand for placement in first_fit(compiled.problem).placements
+    ]
     assert placed == list(range(MAX_CONSUMERS))
-    assert [str(one) for one in compiled.findings] == [
+    assert [str(finding) for finding in compiled.findings] == [
         "test: ResourceClaim default/a: status.reservedFor: "
         "258 pods want it, but only 256 can use it at a time: the others are not placed"
     ]

@@ -35,9 +35,9 @@ def devices() -> list[Json]:
     """Three GPUs for each of nodes a and b."""
     slices = [
         wire.resource_slice(
-            wire.gpus(3), name=f"s-{one}", pool=one, nodeName=one
+            wire.gpus(3), name=f"s-{name}", pool=name, nodeName=name
         )
-        for one in ("a", "b")
+        for name in ("a", "b")
     ]
     return [wire.device_class(), *slices, TEMPLATE]
 
@@ -75,12 +75,12 @@ def evenly(**labels: str) -> Json:
     return {"labels": labels, "topologySpreadConstraints": [constraint]}
 
 
-def on_port(number: int, **fields: str) -> Json:
-    return {"ports": [{"containerPort": 80, "hostPort": number, **fields}]}
+def on_port(port: int, **fields: str) -> Json:
+    return {"ports": [{"containerPort": 80, "hostPort": port, **fields}]}
 
 
-def many(number: int, *args: Any, **spec: Any) -> list[Json]:
-    return [waiting(f"p{index}", *args, **spec) for index in range(number)]
+def many(count: int, *args: Any, **spec: Any) -> list[Json]:
+    return [waiting(f"p{index}", *args, **spec) for index in range(count)]
 
 
 CASES: dict[str, tuple[list[Json], int]] = {
@@ -182,18 +182,18 @@ CASES: dict[str, tuple[list[Json], int]] = {
 @pytest.mark.parametrize("mode", list(Mode))
 @pytest.mark.parametrize("case", CASES)
 def test_every_mode_minds(case: str, mode: Mode) -> None:
-    objects, number = CASES[case]
+    objects, pod_count = CASES[case]
     plan = allocate(wire.cluster(devices(), objects), mode)
-    assert len(list(plan.placed)) == number
+    assert len(list(plan.placed)) == pod_count
     assert all(
         result.driver == wire.DRIVER
-        for one in plan.allocations.values()
-        for result in one.devices.results
+        for allocation in plan.allocations.values()
+        for result in allocation.devices.results
     )
 
 
 @pytest.mark.parametrize(
-    ("ignore", "case", "number"),
+    ("ignore", "case", "pod_count"),
     [
         ("cpu", "CPU", 3),
         ("memory,cpu", "memory", 5),
@@ -208,10 +208,10 @@ def test_every_mode_minds(case: str, mode: Mode) -> None:
     ],
 )
 def test_what_is_ignored_does_not_bind(
-    ignore: str, case: str, number: int
+    ignore: str, case: str, pod_count: int
 ) -> None:
     plan = allocate(wire.cluster(devices(), CASES[case][0]), ignore=ignore)
-    assert len(list(plan.placed)) == number
+    assert len(list(plan.placed)) == pod_count
     assert any("ignore, as asked" in str(finding) for finding in plan.findings)
 
 
@@ -261,12 +261,12 @@ def test_caps_mean_devices_and_not_nodes() -> None:
 
 
 def test_a_pod_of_the_same_name_as_its_claim_takes_cpu() -> None:
-    one = pod(
+    pod_object = pod(
         "x",
         requests={"cpu": "8"},
         resourceClaims=[{"name": "gpu", "resourceClaimName": "x"}],
     )
     source = wire.cluster(
-        *devices(), *TWO_SMALL, one, wire.claim("x", wire.request())
+        *devices(), *TWO_SMALL, pod_object, wire.claim("x", wire.request())
     )
     assert allocate(source).solution.placements == ()

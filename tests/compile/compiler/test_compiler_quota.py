@@ -60,11 +60,10 @@ def template(*requests: Json) -> Json:
     }
 
 
-def pods(number: int) -> list[Json]:
+def pods(count: int) -> list[Json]:
     entry = {"name": "gpu", "resourceClaimTemplateName": "template"}
     return [
-        pod(f"p{index}", resourceClaims=[dict(entry)])
-        for index in range(number)
+        pod(f"p{index}", resourceClaims=[dict(entry)]) for index in range(count)
     ]
 
 
@@ -85,7 +84,7 @@ def test_claims_for_pods_are_made_as_long_as_the_quota_lasts() -> None:
     name = given.problem.demands[DemandIndex(2)].claims[0].key
     message = f"claim {name}: exceeded quota: quota, requested: {DEVICES}=1, used: {DEVICES}=2, limited: {DEVICES}=2"
     assert str(error) == message
-    assert [str(one) for one in given.findings] == [
+    assert [str(finding) for finding in given.findings] == [
         f"test: ResourceQuota default/quota: spec.hard: {message}"
     ]
 
@@ -99,15 +98,15 @@ def test_given_claims_come_first_and_are_never_refused() -> None:
     )
     assert placed(given) == 2
     assert [
-        one.defect != ""
+        demand_claim.defect != ""
         for demand in given.problem.demands
-        for one in demand.claims
+        for demand_claim in demand.claims
     ] == [True, False, False]
     over = compiled(
         [claim(name, request()) for name in "abc"], quota(devices="2")
     )
     assert placed(over) == 3
-    assert [str(one) for one in over.findings] == [
+    assert [str(finding) for finding in over.findings] == [
         f"test: ResourceQuota default/quota: spec.hard[{DEVICES}]: the given claims ask for 3, more than the 2 allowed"
     ]
 
@@ -192,8 +191,8 @@ def test_a_small_claim_may_pass_after_a_large_one() -> None:
         template(request(count=4)), little, [large, small], quota(devices="3")
     )
     assert [
-        given.problem.demands[one.demand].key.name
-        for one in first_fit(given.problem).placements
+        given.problem.demands[placement.demand].key.name
+        for placement in first_fit(given.problem).placements
     ] == ["p0"]
 
 

@@ -51,8 +51,8 @@ def offering(name: str, **allocatable: str) -> Json:
     }
 
 
-def notices(found: CompiledCluster) -> list[str]:
-    return [str(finding) for finding in found.findings]
+def notices(compilation: CompiledCluster) -> list[str]:
+    return [str(finding) for finding in compilation.findings]
 
 
 @pytest.mark.parametrize(
@@ -73,12 +73,12 @@ def notices(found: CompiledCluster) -> list[str]:
     ],
 )
 def test_why_a_pod_is_not_to_be_placed(given: Json, why: Unasked) -> None:
-    found = compiled(
+    compilation = compiled(
         claim("later", request()), allocated("held", {"device": "gpu-0"}), given
     )
-    assert found.unasked == {ClaimKey("default", "p"): why}
+    assert compilation.unasked == {ClaimKey("default", "p"): why}
     assert ClaimKey("default", "p") not in {
-        demand.key for demand in found.problem.demands
+        demand.key for demand in compilation.problem.demands
     }
 
 
@@ -95,12 +95,12 @@ def test_pods_of_suspended_jobs_are_named() -> None:
         }
 
     entry = {"name": "gpu", "resourceClaimTemplateName": "one"}
-    found = compiled(job("train", resourceClaims=[entry]), job("sweep"))
+    compilation = compiled(job("train", resourceClaims=[entry]), job("sweep"))
     reasons = {
         ClaimKey("default", "train-0"): Unasked.SUSPENDED,
         ClaimKey("default", "sweep-0"): Unasked.NO_DEVICE,
     }
-    assert found.unasked == reasons
+    assert compilation.unasked == reasons
 
 
 @pytest.mark.parametrize("claims", [(), ("wanted",)])
@@ -111,7 +111,7 @@ def test_a_pod_that_asks_for_what_no_class_and_no_node_offers_is_not_placed(
     wants["spec"]["resourceClaims"] = pod("p", *claims)["spec"][
         "resourceClaims"
     ]
-    found = compile_cluster(
+    compilation = compile_cluster(
         cluster(
             offering("node-0", cpu="8"),
             *PLAIN[1:],
@@ -119,8 +119,8 @@ def test_a_pod_that_asks_for_what_no_class_and_no_node_offers_is_not_placed(
             wants,
         )
     )
-    assert not found.unasked
-    (error,) = first_fit(found.problem).errors.values()
+    assert not compilation.unasked
+    (error,) = first_fit(compilation.problem).errors.values()
     assert (
         str(error)
         == f"pod default/p: no DeviceClass and no node offers {PLUGIN}"
@@ -131,8 +131,10 @@ def test_what_some_node_may_offer_is_no_obstacle() -> None:
     with_plugin = offering("node-0", vendor_com="1")
     with_plugin["status"]["allocatable"] = {PLUGIN: "1"}
     for given in (with_plugin, node()):
-        found = compile_cluster(cluster(given, *PLAIN[1:], asking("p", PLUGIN)))
-        assert list(found.unasked.values()) == [Unasked.PLUGIN]
+        compilation = compile_cluster(
+            cluster(given, *PLAIN[1:], asking("p", PLUGIN))
+        )
+        assert list(compilation.unasked.values()) == [Unasked.PLUGIN]
 
 
 def test_an_entry_that_names_nothing_makes_a_pod_unplaced_as_a_missing_template_does() -> (
@@ -142,21 +144,21 @@ def test_an_entry_that_names_nothing_makes_a_pod_unplaced_as_a_missing_template_
         {"name": "a"},
         {"name": "a", "resourceClaimTemplateName": "none"},
     )
-    found = compiled(
+    compilation = compiled(
         pod("empty", resourceClaims=[empty]),
         pod("missing", resourceClaims=[missing]),
     )
-    assert [demand.key.name for demand in found.problem.demands] == [
+    assert [demand.key.name for demand in compilation.problem.demands] == [
         "empty",
         "missing",
     ]
-    assert len(first_fit(found.problem).errors) == 2
+    assert len(first_fit(compilation.problem).errors) == 2
 
 
 def test_what_is_ignored_is_said() -> None:
-    found = compile_cluster(
+    compilation = compile_cluster(
         cluster(*PLAIN, claim("a", request())), ignore="taints, cpu"
     )
-    assert notices(found) == [
+    assert notices(compilation) == [
         "first fit and the optimum ignore, as asked: cpu, taints"
     ]

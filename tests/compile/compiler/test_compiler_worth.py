@@ -41,11 +41,11 @@ def wanting(
     name: str, count: int, priority: int = 0, value: str | None = None
 ) -> list[Json]:
     """A pod, and its claim for so many GPUs."""
-    one = pod(name, name, priority=priority)
-    one["metadata"]["annotations"] = (
+    pod_object = pod(name, name, priority=priority)
+    pod_object["metadata"]["annotations"] = (
         {} if value is None else {"dralloc.dev/value": value}
     )
-    return [claim(name, request(count=count)), one]
+    return [claim(name, request(count=count)), pod_object]
 
 
 def three_gpus(*pods: list[Json]) -> dralloc.Cluster:
@@ -61,7 +61,7 @@ def placed(plan: dralloc.Plan) -> list[str]:
 
 IMPORTANT = three_gpus(
     wanting("large", 3, 1000),
-    *(wanting(f"small-{number}", 1) for number in range(3)),
+    *(wanting(f"small-{index}", 1) for index in range(3)),
 )
 
 
@@ -89,9 +89,9 @@ def test_with_one_priority_the_weight_is_the_number_of_pods() -> None:
 
 
 def test_devices_come_before_pods() -> None:
-    found = three_gpus(wanting("large", 3), wanting("a", 1), wanting("b", 1))
-    assert placed(dralloc.allocate(found)) == ["a", "b"]
-    plan = dralloc.allocate(found, objective="devices")
+    scenario = three_gpus(wanting("large", 3), wanting("a", 1), wanting("b", 1))
+    assert placed(dralloc.allocate(scenario)) == ["a", "b"]
+    plan = dralloc.allocate(scenario, objective="devices")
     assert placed(plan) == ["large"]
     assert plan.tiers[:2] == (Tier("devices", 3, 3), Tier("pods", 1, 1))
 
@@ -119,12 +119,12 @@ def test_an_objective_counts_within_its_priority() -> None:
 
 
 def test_values_are_annotated() -> None:
-    found = three_gpus(
+    scenario = three_gpus(
         wanting("dear", 3, value="3"),
         wanting("a", 1),
         wanting("b", 1, value="1"),
     )
-    plan = dralloc.allocate(found, objective="value")
+    plan = dralloc.allocate(scenario, objective="value")
     assert placed(plan) == ["dear"]
     assert plan.tiers[:2] == (Tier("value", 3, 3), Tier("pods", 1, 1))
 
@@ -147,10 +147,10 @@ def test_a_claim_that_no_pod_uses_has_not_the_value_of_a_pod_of_its_name() -> (
 
 
 def test_who_is_worth_nothing_is_placed_where_nobody_else_is() -> None:
-    found = three_gpus(
+    scenario = three_gpus(
         wanting("zero", 1, value="0"), wanting("dear", 2, value="3")
     )
-    assert placed(dralloc.allocate(found, objective="value")) == [
+    assert placed(dralloc.allocate(scenario, objective="value")) == [
         "zero",
         "dear",
     ]
@@ -198,9 +198,9 @@ def part(name: str, *sizes: int) -> list[Json]:
 
 
 def test_the_amount_of_a_counter_is_what_is_asked_for_at_least() -> None:
-    found = sized(part("a", 30), part("b", 20), part("c", 10, 20))
-    assert len(placed(dralloc.allocate(found))) == 2
-    plan = dralloc.allocate(found, objective="memory")
+    scenario = sized(part("a", 30), part("b", 20), part("c", 10, 20))
+    assert len(placed(dralloc.allocate(scenario))) == 2
+    plan = dralloc.allocate(scenario, objective="memory")
     gibibyte = 2**30 * 10**9
     assert placed(plan) == ["a", "c"]
     assert plan.tiers[:2] == (
@@ -228,31 +228,31 @@ def test_words_that_do_not_exist(name: str, word: str) -> None:
 
 def test_nobody_falls_out_of_first_fit_s_answer() -> None:
     """First fit takes the older and larger; two small pods would be more."""
-    found = three_gpus(
+    scenario = three_gpus(
         wanting("a-large", 2), *(wanting(name, 1) for name in ("b", "c", "d"))
     )
-    assert placed(dralloc.allocate(found)) == ["b", "c", "d"]
-    plan = dralloc.allocate(found, keep="first-fit")
+    assert placed(dralloc.allocate(scenario)) == ["b", "c", "d"]
+    plan = dralloc.allocate(scenario, keep="first-fit")
     assert placed(plan) == ["a-large", "b"]
     assert plan.status == "OPTIMAL"
     assert plan.tiers[0] == Tier("weight", 2, 2)
-    comparison = dralloc.compare(found, keep="first-fit")
+    comparison = dralloc.compare(scenario, keep="first-fit")
     assert comparison.only_first_fit == ()
 
 
 def test_nobody_falls_out_of_the_scheduler_s_answer() -> None:
-    found = three_gpus(
+    scenario = three_gpus(
         wanting("a-large", 2), *(wanting(name, 1) for name in ("b", "c", "d"))
     )
-    kept = set(placed(dralloc.allocate(found, mode="scheduler")))
-    assert kept <= set(placed(dralloc.allocate(found, keep="scheduler")))
+    kept = set(placed(dralloc.allocate(scenario, mode="scheduler")))
+    assert kept <= set(placed(dralloc.allocate(scenario, keep="scheduler")))
 
 
 def test_who_is_kept_counts_at_its_priority() -> None:
-    found = three_gpus(
+    scenario = three_gpus(
         wanting("high", 1, 5), wanting("low-large", 2), wanting("low", 1)
     )
-    plan = dralloc.allocate(found, keep="first-fit")
+    plan = dralloc.allocate(scenario, keep="first-fit")
     assert [(tier.name, tier.value, tier.bound) for tier in plan.tiers[:2]] == [
         ("pods@5", 1, 1),
         ("pods@0", 1, 1),
@@ -262,10 +262,10 @@ def test_who_is_kept_counts_at_its_priority() -> None:
 def test_a_broken_gang_is_not_kept() -> None:
     """The scheduler looks at no gangs: what it places of one may have to go."""
     pair = [wanting(name, 2) for name in "ab"]
-    for _, one in pair:
-        one["metadata"]["labels"] = {"job": "x"}
-    found = three_gpus(*pair, wanting("c", 1))
-    plan = dralloc.allocate(found, keep="scheduler", gang="job")
+    for _, pod_object in pair:
+        pod_object["metadata"]["labels"] = {"job": "x"}
+    scenario = three_gpus(*pair, wanting("c", 1))
+    plan = dralloc.allocate(scenario, keep="scheduler", gang="job")
     assert placed(plan) == ["c"]
     assert plan.warnings == (
         "keep: gangs or caps leave out 1 who were to be kept",
@@ -274,22 +274,23 @@ def test_a_broken_gang_is_not_kept() -> None:
 
 def rows(comparison: dralloc.Comparison, title: str) -> list[tuple[str, ...]]:
     """The rows of a table of the report, in plain text."""
-    (found,) = (
+    (table,) = (
         part
         for part in comparison.parts()
         if isinstance(part, Table) and part.title == title
     )
-    return [tuple(map(str, row)) for row in found.rows]
+    return [tuple(map(str, row)) for row in table.rows]
 
 
 def test_compare_shows_what_answers_reach_of_each_objective() -> None:
-    found = three_gpus(
+    scenario = three_gpus(
         wanting("first", 2, 5, value="1"),
         wanting("next", 1, 5, value="4"),
         wanting("low", 1, value="9"),
     )
     figures = {
-        row[0]: row[1:] for row in rows(dralloc.compare(found), "Both answers")
+        row[0]: row[1:]
+        for row in rows(dralloc.compare(scenario), "Both answers")
     }
     assert figures["pods at priority 5"] == ("2 of 2", "2 of 2")
     assert figures["pods at priority 0"] == ("0 of 1", "0 of 1")
@@ -299,10 +300,10 @@ def test_compare_shows_what_answers_reach_of_each_objective() -> None:
 
 
 def test_compare_shows_how_large_is_what_only_one_answer_places() -> None:
-    found = three_gpus(
+    scenario = three_gpus(
         wanting("a-large", 2), *(wanting(name, 1) for name in ("b", "c", "d"))
     )
-    comparison = dralloc.compare(found)
+    comparison = dralloc.compare(scenario)
     assert rows(comparison, "Only first fit places") == [
         ("default/a-large", "2 devices")
     ]
@@ -313,19 +314,21 @@ def test_compare_shows_how_large_is_what_only_one_answer_places() -> None:
 
 
 def test_compare_shows_what_only_the_scheduler_places() -> None:
-    found = three_gpus(
+    scenario = three_gpus(
         wanting("a-large", 2), *(wanting(name, 1) for name in ("b", "c", "d"))
     )
     comparison = dralloc.compare(
-        found, modes="scheduler,first-fit,optimal", seeds=1
+        scenario, modes="scheduler,first-fit,optimal", seeds=1
     )
     assert comparison.scheduler
-    missing = {one.key for one in comparison.scheduler.median.unplaced}
-    left_out = [one.key for one in comparison.optimal.unplaced]
+    missing = {
+        unplaced.key for unplaced in comparison.scheduler.median.unplaced
+    }
+    left_out = [unplaced.key for unplaced in comparison.optimal.unplaced]
     assert list(comparison.only_scheduler) == [
         key for key in left_out if key not in missing
     ]
-    assert dralloc.compare(found).only_scheduler == ()
+    assert dralloc.compare(scenario).only_scheduler == ()
 
 
 @settings(max_examples=examples(3000))
@@ -336,8 +339,8 @@ def test_the_optimum_has_no_more_of_any_level_than_its_bound(
     """Whatever the optimum is that the bound of the sum allows, also with less of a level than there could be."""
     totals = data.draw(st.lists(st.integers(0, 4), min_size=2, max_size=3))
     units = [
-        prod(1 + total for total in totals[place + 1 :])
-        for place in range(len(totals))
+        prod(1 + total for total in totals[index + 1 :])
+        for index in range(len(totals))
     ]
 
     def weight(digits: Sequence[int]) -> int:

@@ -52,8 +52,8 @@ def with_priorities(
     drawn = replace(
         drawn,
         demands=tuple(
-            replace(one, roles=together) if one.gang else one
-            for one in drawn.demands
+            replace(demand, roles=together) if demand.gang else demand
+            for demand in drawn.demands
         ),
     )
     demands = tuple(
@@ -86,7 +86,7 @@ def reached(
 
     Last come the ranks.
     """
-    placed = [one.demand for one in solution.placements]
+    placed = [placement.demand for placement in solution.placements]
 
     def of(priority: int) -> Iterator[int]:
         here = [
@@ -101,7 +101,7 @@ def reached(
         {demand.priority for demand in problem.demands}, reverse=True
     )
     return [
-        *(each for priority in priorities for each in of(priority)),
+        *(figure for priority in priorities for figure in of(priority)),
         *shares(problem, solution),
         -ranks(problem, solution),
     ]
@@ -122,13 +122,15 @@ def shares(problem: Problem, solution: Solution) -> Iterator[int]:
 
 def ranks(problem: Problem, solution: Solution) -> int:
     picked = {
-        (one.demand, number, grant.request): problem.demands[one.demand]
-        .claims[number]
+        (placement.demand, claim_index, grant.request): problem.demands[
+            placement.demand
+        ]
+        .claims[claim_index]
         .requests[grant.request]
         .alternatives[grant.alternative]
         .rank
-        for one in solution.placements
-        for number, grants in enumerate(one.grants)
+        for placement in solution.placements
+        for claim_index, grants in enumerate(placement.grants)
         for grant in grants
     }
     return sum(picked.values())
@@ -148,24 +150,26 @@ def test_against_trying_everything(
         hint, placements=tuple(within_caps(problem, hint.placements))
     )
     assume(not violations(problem, hint))
-    kept = {one.demand for one in hint.placements} if keep else set()
+    kept = (
+        {placement.demand for placement in hint.placements} if keep else set()
+    )
     worth = worth.keeping(frozenset(kept)) if kept else worth
     weighted = worth.applied(problem)
-    found = solve(weighted, Options(per_device=per_device), hint)
-    check(weighted, found)
-    assert found.status is Status.OPTIMAL
+    solution = solve(weighted, Options(per_device=per_device), hint)
+    check(weighted, solution)
+    assert solution.status is Status.OPTIMAL
     allowed = (
-        one
-        for one in brute_force.every_solution(problem)
-        if kept <= {each.demand for each in one.placements}
+        candidate
+        for candidate in brute_force.every_solution(problem)
+        if kept <= {placement.demand for placement in candidate.placements}
     )
     best = max(
-        reached(problem, worth, objective, one)
-        for one in allowed
-        if not violations(problem, one)
+        reached(problem, worth, objective, candidate)
+        for candidate in allowed
+        if not violations(problem, candidate)
     )
-    assert reached(problem, worth, objective, found) == best
+    assert reached(problem, worth, objective, solution) == best
     if objective != ObjectiveWord.PODS:
         assert [
-            tier.value * tier.sense for tier in worth.tiers(found.tiers)
+            tier.value * tier.sense for tier in worth.tiers(solution.tiers)
         ] == best

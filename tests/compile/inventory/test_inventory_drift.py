@@ -40,8 +40,8 @@ def remarks(*objects: Any) -> list[str]:
     """The findings without their common start."""
     start = "status.allocation.devices.results[0]."
     return [
-        f"{one.path.removeprefix(start)}: {one.rule}"
-        for one in compiled(*objects).findings
+        f"{finding.path.removeprefix(start)}: {finding.rule}"
+        for finding in compiled(*objects).findings
     ]
 
 
@@ -252,8 +252,8 @@ def test_without_the_gate_a_counter_by_request_is_no_capacity() -> None:
         allocated("c", {"device": "v", "consumedCapacity": {"mem": "30"}}),
     )
     assert [
-        one.free == one.total
-        for one in compile_cluster(held, features=off).problem.counters
+        counter.free == counter.total
+        for counter in compile_cluster(held, features=off).problem.counters
     ] == [True]
 
 

@@ -59,7 +59,7 @@ def offered(given: CompiledCluster) -> list[str]:
 def test_a_device_with_groups_is_not_offered() -> None:
     given = compiled()
     assert offered(given) == ["plain", "other", "alone"]
-    assert [str(one) for one in given.findings] == [
+    assert [str(finding) for finding in given.findings] == [
         "test: ResourceSlice parts: spec.devices[0].consumesCounters: "
         "DRADeviceCompatibilityGroups is off: devices with compatibility groups are not allocated"
     ]
@@ -81,7 +81,8 @@ def test_groups_are_read_with_those_of_allocated_devices() -> None:
     assert offered(given) == ["mig", "plain", "other", "alone"]
     assert list(given.findings) == []
     declared = {
-        one.id.device: one.compatibility for one in given.problem.devices
+        device.id.device: device.compatibility
+        for device in given.problem.devices
     }
     assert declared == {
         "mig": ((0, frozenset({"mig"})),),
@@ -103,7 +104,7 @@ def placed(*parts: Json, wanted: str, holder: str = "") -> list[list[str]]:
         ),
     ]
     held = [allocated("holder", {"device": holder})] if holder else []
-    claims = [claim(f"c{number}", request()) for number in range(len(wanted))]
+    claims = [claim(f"c{index}", request()) for index in range(len(wanted))]
     problem = compile_cluster(
         cluster(node(), device_class(), slices, held, claims)
     ).problem

@@ -31,28 +31,30 @@ def inventory(*objects: Json, features: Features = ALL_FEATURES) -> Inventory:
     )
 
 
-def offered(found: Inventory, name: str) -> list[str]:
+def offered(cluster_inventory: Inventory, name: str) -> list[str]:
     """Names of the devices that a node can search, in order."""
-    seen = next(one for one in found.nodes if one.name == name)
-    return [found.devices[index].id.device for index in seen.devices()]
+    seen = next(node for node in cluster_inventory.nodes if node.name == name)
+    return [
+        cluster_inventory.devices[index].id.device for index in seen.devices()
+    ]
 
 
-def states(found: Inventory, name: str) -> dict[str, PoolState]:
-    seen = next(one for one in found.nodes if one.name == name)
+def states(cluster_inventory: Inventory, name: str) -> dict[str, PoolState]:
+    seen = next(node for node in cluster_inventory.nodes if node.name == name)
     return {pool.id.pool: pool.state for pool in seen.pools}
 
 
 def test_slices_are_searched_by_name_and_devices_as_listed() -> None:
-    found = inventory(
+    cluster_inventory = inventory(
         node(),
         resource_slice([device("b"), device("a")], name="slice-2", count=2),
         resource_slice([device("z")], name="slice-1", count=2),
     )
-    assert offered(found, "node-0") == ["z", "b", "a"]
+    assert offered(cluster_inventory, "node-0") == ["z", "b", "a"]
 
 
 def test_pools_are_searched_by_driver_and_name() -> None:
-    found = inventory(
+    cluster_inventory = inventory(
         node(),
         resource_slice([device("late")], name="s1", pool="b"),
         resource_slice(
@@ -60,35 +62,35 @@ def test_pools_are_searched_by_driver_and_name() -> None:
         ),
         resource_slice([device("early")], name="s3", pool="a"),
     )
-    assert offered(found, "node-0") == ["first", "early", "late"]
+    assert offered(cluster_inventory, "node-0") == ["first", "early", "late"]
 
 
 def test_pools_with_binding_conditions_come_last_even_with_an_empty_list() -> (
     None
 ):
-    found = inventory(
+    cluster_inventory = inventory(
         node(),
         resource_slice(
             [device("a", bindingConditions=[])], name="s1", pool="a"
         ),
         resource_slice([device("b")], name="s2", pool="b"),
     )
-    assert offered(found, "node-0") == ["b", "a"]
+    assert offered(cluster_inventory, "node-0") == ["b", "a"]
 
 
 def test_only_the_newest_generation_counts() -> None:
-    found = inventory(
+    cluster_inventory = inventory(
         node(),
         resource_slice([device("old")], name="s1", generation=1),
         resource_slice([device("new")], name="s2", generation=2),
     )
-    assert offered(found, "node-0") == ["new"]
+    assert offered(cluster_inventory, "node-0") == ["new"]
 
 
 def test_a_newer_generation_elsewhere_makes_an_incomplete_view_obsolete() -> (
     None
 ):
-    found = inventory(
+    cluster_inventory = inventory(
         node("node-0"),
         node("node-1"),
         resource_slice([device("old")], name="s1", generation=1, count=2),
@@ -96,14 +98,14 @@ def test_a_newer_generation_elsewhere_makes_an_incomplete_view_obsolete() -> (
             [device("new")], name="s2", generation=2, nodeName="node-1"
         ),
     )
-    assert states(found, "node-0") == {}
-    assert offered(found, "node-1") == ["new"]
+    assert states(cluster_inventory, "node-0") == {}
+    assert offered(cluster_inventory, "node-1") == ["new"]
 
 
 def test_a_complete_view_is_used_although_a_newer_generation_is_elsewhere() -> (
     None
 ):
-    found = inventory(
+    cluster_inventory = inventory(
         node("node-0"),
         node("node-1"),
         resource_slice([device("old")], name="s1", generation=1),
@@ -111,11 +113,11 @@ def test_a_complete_view_is_used_although_a_newer_generation_is_elsewhere() -> (
             [device("new")], name="s2", generation=2, nodeName="node-1"
         ),
     )
-    assert offered(found, "node-0") == ["old"]
+    assert offered(cluster_inventory, "node-0") == ["old"]
 
 
 def test_two_generations_of_one_device_are_one_slot() -> None:
-    found = inventory(
+    cluster_inventory = inventory(
         node("node-0"),
         node("node-1"),
         resource_slice([device("gpu")], name="s1", generation=1),
@@ -123,11 +125,13 @@ def test_two_generations_of_one_device_are_one_slot() -> None:
             [device("gpu")], name="s2", generation=2, nodeName="node-1"
         ),
     )
-    assert [one.slot for one in found.devices] == [0, 0]
+    assert [
+        published_device.slot for published_device in cluster_inventory.devices
+    ] == [0, 0]
 
 
 def test_slices_of_other_nodes_complete_a_pool() -> None:
-    found = inventory(
+    cluster_inventory = inventory(
         node("node-0"),
         node("node-1"),
         resource_slice([device("here")], name="s1", count=2),
@@ -135,19 +139,23 @@ def test_slices_of_other_nodes_complete_a_pool() -> None:
             [device("there")], name="s2", count=2, nodeName="node-1"
         ),
     )
-    assert states(found, "node-0") == {"pool-0": PoolState.USABLE}
-    assert offered(found, "node-0") == ["here"]
+    assert states(cluster_inventory, "node-0") == {"pool-0": PoolState.USABLE}
+    assert offered(cluster_inventory, "node-0") == ["here"]
 
 
 def test_a_pool_with_a_missing_slice_is_incomplete() -> None:
-    found = inventory(node(), resource_slice([device("gpu")], count=2))
-    assert states(found, "node-0") == {"pool-0": PoolState.INCOMPLETE}
-    assert offered(found, "node-0") == []
+    cluster_inventory = inventory(
+        node(), resource_slice([device("gpu")], count=2)
+    )
+    assert states(cluster_inventory, "node-0") == {
+        "pool-0": PoolState.INCOMPLETE
+    }
+    assert offered(cluster_inventory, "node-0") == []
 
 
 def invalid_reason(*slices: Json) -> str:
-    found = inventory(node(), *slices)
-    (pool,) = found.nodes[0].pools
+    cluster_inventory = inventory(node(), *slices)
+    (pool,) = cluster_inventory.nodes[0].pools
     assert pool.state is PoolState.INVALID
     return pool.reason
 
@@ -185,7 +193,7 @@ def test_invalid_pools() -> None:
 
 
 def test_a_consumption_on_another_node_can_make_the_pool_invalid_here() -> None:
-    found = inventory(
+    cluster_inventory = inventory(
         node("node-0"),
         node("node-1"),
         resource_slice(
@@ -199,27 +207,27 @@ def test_a_consumption_on_another_node_can_make_the_pool_invalid_here() -> None:
             nodeName="node-1",
         ),
     )
-    assert states(found, "node-0") == {"pool-0": PoolState.INVALID}
+    assert states(cluster_inventory, "node-0") == {"pool-0": PoolState.INVALID}
 
 
 def test_a_node_knows_of_unusable_pools_of_which_it_only_sees_counters() -> (
     None
 ):
-    found = inventory(
+    cluster_inventory = inventory(
         node("node-0"),
         resource_slice(
             name="s0", count=2, sharedCounters=[counters("set", memory="1Gi")]
         ),
         resource_slice([device("gpu")], name="s1", pool="own"),
     )
-    assert states(found, "node-0") == {
+    assert states(cluster_inventory, "node-0") == {
         "own": PoolState.USABLE,
         "pool-0": PoolState.INCOMPLETE,
     }
 
 
 def test_a_usable_pool_of_which_a_node_only_sees_counters_is_left_out() -> None:
-    found = inventory(
+    cluster_inventory = inventory(
         node("node-0"),
         node("node-1"),
         resource_slice(
@@ -231,8 +239,8 @@ def test_a_usable_pool_of_which_a_node_only_sees_counters_is_left_out() -> None:
             count=2,
         ),
     )
-    assert states(found, "node-1") == {}
-    assert states(found, "node-0") == {"pool-0": PoolState.USABLE}
+    assert states(cluster_inventory, "node-1") == {}
+    assert states(cluster_inventory, "node-0") == {"pool-0": PoolState.USABLE}
 
 
 def test_slices_with_node_selector_all_nodes_and_selection_per_device() -> None:
@@ -245,7 +253,7 @@ def test_slices_with_node_selector_all_nodes_and_selection_per_device() -> None:
             }
         ]
     }
-    found = inventory(
+    cluster_inventory = inventory(
         node("node-0", zone="a"),
         node("node-1", zone="b"),
         resource_slice(
@@ -259,9 +267,17 @@ def test_slices_with_node_selector_all_nodes_and_selection_per_device() -> None:
             perDeviceNodeSelection=True,
         ),
     )
-    assert offered(found, "node-0") == ["zonal", "global", "one", "any"]
-    assert offered(found, "node-1") == ["global", "one", "any"]
-    by_name = {one.id.device: one.nodes for one in found.devices}
+    assert offered(cluster_inventory, "node-0") == [
+        "zonal",
+        "global",
+        "one",
+        "any",
+    ]
+    assert offered(cluster_inventory, "node-1") == ["global", "one", "any"]
+    by_name = {
+        published_device.id.device: published_device.nodes
+        for published_device in cluster_inventory.devices
+    }
     assert by_name == {
         "zonal": None,
         "global": None,
@@ -271,13 +287,13 @@ def test_slices_with_node_selector_all_nodes_and_selection_per_device() -> None:
 
 
 def test_a_slice_without_any_node_selection_is_for_nobody() -> None:
-    found = inventory(node(), resource_slice(gpus(1), nodeName=""))
-    assert found.nodes[0].pools == ()
+    cluster_inventory = inventory(node(), resource_slice(gpus(1), nodeName=""))
+    assert cluster_inventory.nodes[0].pools == ()
 
 
 def test_partitionable_slices_are_ignored_when_the_feature_is_off() -> None:
     off = ALL_FEATURES.switched({"DRAPartitionableDevices": False})
-    found = inventory(
+    cluster_inventory = inventory(
         node(),
         resource_slice(
             [device("one", nodeName="node-0")],
@@ -288,7 +304,7 @@ def test_partitionable_slices_are_ignored_when_the_feature_is_off() -> None:
         resource_slice([device("two")], name="s2", pool="b"),
         features=off,
     )
-    assert offered(found, "node-0") == ["two"]
+    assert offered(cluster_inventory, "node-0") == ["two"]
 
 
 @settings(max_examples=examples(200), deadline=None)
@@ -297,27 +313,35 @@ def test_at_most_one_generation_of_a_device_draws_on_counters(
     data: st.DataObject,
 ) -> None:
     """Slices with counters matter to every node, so nobody is offered an older generation than theirs."""
-    objects: list[Json] = [node(f"node-{number}") for number in range(3)]
-    for number in range(3):
+    objects: list[Json] = [node(f"node-{index}") for index in range(3)]
+    for node_index in range(3):
         generation = data.draw(st.integers(1, 3))
         slices = data.draw(
             pools(
-                DRIVERS[0], "both", {"nodeName": f"node-{number}"}, generation
+                DRIVERS[0],
+                "both",
+                {"nodeName": f"node-{node_index}"},
+                generation,
             )
         )
         objects += [
-            one | {"metadata": {"name": f"{one['metadata']['name']}-{number}"}}
-            for one in slices
+            slice_object
+            | {
+                "metadata": {
+                    "name": f"{slice_object['metadata']['name']}-{node_index}"
+                }
+            }
+            for slice_object in slices
         ]
-    for one in objects:
-        if one["kind"] == "ResourceSlice" and data.draw(st.booleans()):
-            one["spec"]["pool"]["resourceSliceCount"] = data.draw(
+    for manifest in objects:
+        if manifest["kind"] == "ResourceSlice" and data.draw(st.booleans()):
+            manifest["spec"]["pool"]["resourceSliceCount"] = data.draw(
                 st.integers(1, 4)
             )
-    found = inventory(*objects)
-    versions = Counter(device.slot for device in found.devices)
+    cluster_inventory = inventory(*objects)
+    versions = Counter(device.slot for device in cluster_inventory.devices)
     drawing = Counter(
-        device.slot for device in found.devices if device.consumes
+        device.slot for device in cluster_inventory.devices if device.consumes
     )
     event(
         f"{max(versions.values(), default=0)} versions, {max(drawing.values(), default=0)} with counters"

@@ -24,9 +24,10 @@ def inventory(*objects: Json, features: Features = ALL_FEATURES) -> Inventory:
     )
 
 
-def free(found: Inventory) -> dict[str, int]:
+def free(cluster_inventory: Inventory) -> dict[str, int]:
     return {
-        counter.id.counter: counter.free // 10**9 for counter in found.counters
+        counter.id.counter: counter.free // 10**9
+        for counter in cluster_inventory.counters
     }
 
 
@@ -50,47 +51,49 @@ PARTS = resource_slice(
 
 
 def test_a_device_in_use_charges_its_counters() -> None:
-    found = inventory(COUNTERS, PARTS, allocated("c", {"device": "half"}))
-    assert found.usage.held == {0}
-    assert free(found) == {"memory": 20, "cores": 4}
+    cluster_inventory = inventory(
+        COUNTERS, PARTS, allocated("c", {"device": "half"})
+    )
+    assert cluster_inventory.usage.held == {0}
+    assert free(cluster_inventory) == {"memory": 20, "cores": 4}
 
 
 def test_a_shared_device_charges_its_counters_once() -> None:
     shares = [
-        {"device": "shared", "shareID": f"s{number}"} for number in range(3)
+        {"device": "shared", "shareID": f"s{index}"} for index in range(3)
     ]
-    found = inventory(COUNTERS, PARTS, allocated("c", *shares))
-    assert found.usage.held == frozenset()
-    assert found.usage.shares == {1: 3}
-    assert free(found) == {"memory": 30, "cores": 7}
+    cluster_inventory = inventory(COUNTERS, PARTS, allocated("c", *shares))
+    assert cluster_inventory.usage.held == frozenset()
+    assert cluster_inventory.usage.shares == {1: 3}
+    assert free(cluster_inventory) == {"memory": 30, "cores": 7}
 
 
 def test_admin_access_holds_nothing() -> None:
-    found = inventory(
+    cluster_inventory = inventory(
         COUNTERS, PARTS, allocated("c", {"device": "half", "adminAccess": True})
     )
-    assert found.usage.held == frozenset()
-    assert free(found) == {"memory": 40, "cores": 7}
+    assert cluster_inventory.usage.held == frozenset()
+    assert free(cluster_inventory) == {"memory": 40, "cores": 7}
 
 
 def test_without_consumable_capacity_a_share_holds_the_device() -> None:
     off = ALL_FEATURES.switched({"ConsumableCapacity": False})
-    found = inventory(
+    cluster_inventory = inventory(
         COUNTERS,
         PARTS,
         allocated("c", {"device": "shared", "shareID": "s"}),
         features=off,
     )
-    assert found.usage.held == {1}
+    assert cluster_inventory.usage.held == {1}
 
 
 def test_pools_of_the_same_name_are_told_apart_by_driver() -> None:
-    found = inventory(
+    cluster_inventory = inventory(
         COUNTERS,
         PARTS,
         allocated("c", {"device": "half", "driver": "other.example.com"}),
     )
-    assert found.usage.held == frozenset()
+    assert cluster_inventory.usage.held == frozenset()
 
 
 def test_consumed_capacity_adds_up() -> None:
@@ -106,8 +109,10 @@ def test_consumed_capacity_adds_up() -> None:
             "consumedCapacity": {"memory": "2Gi"},
         },
     ]
-    found = inventory(COUNTERS, PARTS, allocated("c", *shares))
-    assert found.usage.consumed == {1: {"memory": parse_quantity("3Gi").nanos}}
+    cluster_inventory = inventory(COUNTERS, PARTS, allocated("c", *shares))
+    assert cluster_inventory.usage.consumed == {
+        1: {"memory": parse_quantity("3Gi").nanos}
+    }
 
 
 def test_counters_can_be_overdrawn_by_what_is_in_use() -> None:
@@ -116,8 +121,10 @@ def test_counters_can_be_overdrawn_by_what_is_in_use() -> None:
         count=2,
         sharedCounters=[counters("set", memory="10", cores="7")],
     )
-    found = inventory(small, PARTS, allocated("c", {"device": "half"}))
-    assert free(found) == {"memory": -10, "cores": 4}
+    cluster_inventory = inventory(
+        small, PARTS, allocated("c", {"device": "half"})
+    )
+    assert free(cluster_inventory) == {"memory": -10, "cores": 4}
 
 
 def test_counters_by_request_are_rebuilt_from_the_record() -> None:
@@ -132,7 +139,7 @@ def test_counters_by_request_are_rebuilt_from_the_record() -> None:
             "counters": {"bandwidth": {"valueFrom": {"capacityKey": "bw"}}},
         }
     ]
-    found = inventory(
+    cluster_inventory = inventory(
         resource_slice(name="s0", count=2, sharedCounters=[sets]),
         resource_slice(
             [
@@ -145,14 +152,17 @@ def test_counters_by_request_are_rebuilt_from_the_record() -> None:
         allocated("a", {"device": "vf-0", "consumedCapacity": {"bw": "10"}}),
         allocated("b", {"device": "vf-1", "consumedCapacity": {"bw": "25"}}),
     )
-    assert free(found) == {"bandwidth": 65}
+    assert free(cluster_inventory) == {"bandwidth": 65}
 
 
 def test_a_device_that_binds_is_used_from_its_node_only() -> None:
     bound = resource_slice(
         [device("a", bindsToNode=True), device("b")], allNodes=True
     )
-    assert [one.binds_to_node for one in inventory(bound).devices] == [
+    assert [
+        published_device.binds_to_node
+        for published_device in inventory(bound).devices
+    ] == [
         True,
         False,
     ]

@@ -137,7 +137,9 @@ def test_rounding_gives_the_smallest_step_that_covers_the_request(
     assert amount is not None
     value = amount.nanos // NANOS
     assert value >= requested
-    assert value == next(one for one in count(lowest, step) if one >= requested)
+    assert value == next(
+        candidate for candidate in count(lowest, step) if candidate >= requested
+    )
 
 
 FRACTIONS = [

@@ -14,8 +14,8 @@ from wire import claim, cluster, device, device_class, request, resource_slice
 def verdicts(expression: str, *attributes: dict[str, Any]) -> list[Any]:
     """What a selector says of devices with these attributes, in wire form."""
     devices = [
-        device(f"gpu-{number}") | {"attributes": each}
-        for number, each in enumerate(attributes)
+        device(f"gpu-{index}") | {"attributes": entries}
+        for index, entries in enumerate(attributes)
     ]
     problem = compile_cluster(
         cluster(
@@ -25,8 +25,8 @@ def verdicts(expression: str, *attributes: dict[str, Any]) -> list[Any]:
         )
     ).problem
     return [
-        problem.eligibility.selects(AlternativeIndex(0), place)
-        for place in map(DeviceIndex, range(len(devices)))
+        problem.eligibility.selects(AlternativeIndex(0), device_index)
+        for device_index in map(DeviceIndex, range(len(devices)))
     ]
 
 

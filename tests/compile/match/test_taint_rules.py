@@ -57,13 +57,13 @@ def granted(given: CompiledCluster) -> list[str]:
     solution = first_fit(given.problem)
     return [
         given.problem.devices[grant.device].id.device
-        for one in solution.placements
-        for grant in one.grants[0]
+        for placement in solution.placements
+        for grant in placement.grants[0]
     ]
 
 
 @pytest.mark.parametrize(
-    ("selector", "left"),
+    ("selector", "remaining"),
     [
         (None, ["gpu-0"]),
         ({}, []),
@@ -100,13 +100,13 @@ def granted(given: CompiledCluster) -> list[str]:
     ],
 )
 def test_which_devices_a_rule_selects(
-    selector: Json | None, left: list[str]
+    selector: Json | None, remaining: list[str]
 ) -> None:
     assert (
         granted(
             compiled(claim("a", request()), rule(selector, version="v1alpha3"))
         )
-        == left
+        == remaining
     )
 
 
@@ -120,15 +120,15 @@ def test_versions(version: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("effect", "left"),
+    ("effect", "remaining"),
     [("None", ["gpu-0"]), ("NoSchedule", ["gpu-1"]), ("NoExecute", ["gpu-1"])],
 )
-def test_effects(effect: str, left: list[str]) -> None:
+def test_effects(effect: str, remaining: list[str]) -> None:
     assert (
         granted(
             compiled(claim("a", request()), rule({"device": "gpu-0"}, effect))
         )
-        == left
+        == remaining
     )
 
 
@@ -137,7 +137,10 @@ def test_requests_tolerate_taints_of_rules_and_results_repeat_it() -> None:
     given = compiled(claim("a", request(tolerations=tolerations)), rule({}))
     (allocation,) = allocations(given, first_fit(given.problem)).values()
     (result,) = allocation.devices.results
-    assert (result.device, [one.key for one in result.tolerations]) == (
+    assert (
+        result.device,
+        [toleration.key for toleration in result.tolerations],
+    ) == (
         "gpu-0",
         ["example.com/broken"],
     )
@@ -152,7 +155,10 @@ def test_with_a_gate_off_rules_do_nothing(gate: str) -> None:
 
 
 def remarks(given: CompiledCluster) -> list[str]:
-    return [f"{one.subject}: {one.path}: {one.rule}" for one in given.findings]
+    return [
+        f"{finding.subject}: {finding.path}: {finding.rule}"
+        for finding in given.findings
+    ]
 
 
 def test_who_is_evicted_is_named() -> None:
@@ -180,6 +186,6 @@ def test_a_published_taint_evicts_too() -> None:
             node(), resource_slice(tainted), allocated("a", {"device": "gpu-1"})
         )
     )
-    assert [one.split(": NoExecute")[0] for one in remarks(given)] == [
+    assert [remark.split(": NoExecute")[0] for remark in remarks(given)] == [
         "ResourceSlice slice-0: spec.devices[1].taints[0]"
     ]

@@ -44,15 +44,15 @@ def objects(expression: str) -> list[dict[str, Any]]:
             "metadata": {"name": "a"},
             "spec": {"devices": {"requests": [request]}},
         },
-        *(slice_without_counters(number) for number in range(SLICES)),
+        *(slice_without_counters(index) for index in range(SLICES)),
     ]
 
 
-def slice_without_counters(number: int) -> dict[str, Any]:
-    found = slice_of(number)
-    for device in found["spec"]["devices"]:
+def slice_without_counters(slice_index: int) -> dict[str, Any]:
+    slice_object = slice_of(slice_index)
+    for device in slice_object["spec"]["devices"]:
         del device["consumesCounters"]
-    return found
+    return slice_object
 
 
 def accepted(cluster: Cluster) -> tuple[list[object], int]:
@@ -82,7 +82,7 @@ def test_what_nobody_reads_makes_no_keys(
 ) -> None:
     monkeypatch.setattr(loading, "SPLIT_FROM", 0)
     read, unread = (
-        accepted(load_text(text_of(objects(EXPRESSIONS[number]))))[1]
-        for number in (1, 0)
+        accepted(load_text(text_of(objects(EXPRESSIONS[index]))))[1]
+        for index in (1, 0)
     )
     assert (read, unread) == (3 * SLICES, 1)

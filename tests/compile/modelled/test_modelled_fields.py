@@ -26,8 +26,8 @@ GROUP: Final[Json] = {
     "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}},
 }
 OBJECTS: Final[dict[str, Json]] = {
-    one["kind"]: one
-    for one in (
+    manifest["kind"]: manifest
+    for manifest in (
         node("a", labels={"zone": "east"}),
         wire.device_class(),
         wire.resource_slice(wire.gpus(1), name="s", pool="a", nodeName="a"),
@@ -104,14 +104,16 @@ FIELDS: Final[dict[str, Any]] = {
         "allocationMultiplier": "99"
     },
 }
-"""Fields, by kind and place, each with a value that would let the pod wait where it counts."""
+"""Fields, by kind and location, each with a value that would let the pod wait where it counts."""
 
 
-def with_field(objects: dict[str, Json], place: str, value: Any) -> list[Json]:
+def with_field(
+    objects: dict[str, Json], location: str, value: Any
+) -> list[Json]:
     """The objects with a field more; steps that are numbers lead into lists."""
-    kind, path = place.split()
-    found = deepcopy(objects)
-    inner: Any = found[kind]
+    kind, path = location.split()
+    manifests = deepcopy(objects)
+    inner: Any = manifests[kind]
     steps: list[str | int] = [
         int(step) if step.isdecimal() else step for step in path.split(".")
     ]
@@ -127,21 +129,21 @@ def with_field(objects: dict[str, Json], place: str, value: Any) -> list[Json]:
         inner.insert(int(steps[-1]), value)
     else:
         inner[steps[-1]] = value
-    return list(found.values())
+    return list(manifests.values())
 
 
-def field(place: str) -> str:
+def field(location: str) -> str:
     return ".".join(
         step
-        for step in place.split()[1].split(".")
+        for step in location.split()[1].split(".")
         if not step.isdecimal() and step != "cpu"
     )
 
 
-def fate(place: str, mode: Mode) -> Fate:
-    kind, path = place.partition(" ")[0], field(place)
+def fate(location: str, mode: Mode) -> Fate:
+    kind, path = location.partition(" ")[0], field(location)
     row = row_of(kind, path) or row_of(
-        kind, f"{path}.{next(iter(FIELDS[place]))}"
+        kind, f"{path}.{next(iter(FIELDS[location]))}"
     )
     assert row is not None
     return row.fates[mode]
@@ -160,17 +162,21 @@ def test_without_any_of_them_the_pod_gets_its_device(mode: Mode) -> None:
 
 
 @pytest.mark.parametrize("mode", Mode)
-@pytest.mark.parametrize("place", FIELDS)
+@pytest.mark.parametrize("location", FIELDS)
 def test_what_is_modelled_lets_the_pod_wait_and_what_is_ignored_is_named(
-    place: str, mode: Mode
+    location: str, mode: Mode
 ) -> None:
-    cluster = wire.cluster(*with_field(OBJECTS, place, FIELDS[place]))
+    cluster = wire.cluster(*with_field(OBJECTS, location, FIELDS[location]))
     plan = dralloc.allocate(cluster, mode)
     assert len(plan.solution.placements) == (
-        fate(place, mode) is not Fate.MODELLED
+        fate(location, mode) is not Fate.MODELLED
     )
-    named = [one for one in plan.unmodelled if field(place) in _plain(one.path)]
-    assert bool(named) == (fate(place, mode) is Fate.IGNORED)
+    named = [
+        finding
+        for finding in plan.unmodelled
+        if field(location) in _plain(finding.path)
+    ]
+    assert bool(named) == (fate(location, mode) is Fate.IGNORED)
     if named:
         with pytest.raises(InputError) as refused:
             dralloc.allocate(cluster, mode, strict=True)
@@ -185,7 +191,7 @@ def _plain(path: str) -> str:
 
 
 def test_every_rule_that_is_ignored_has_its_case() -> None:
-    known = {field(place) for place in FIELDS}
+    known = {field(location) for location in FIELDS}
     rules = {row.rule for row in TABLE if Fate.IGNORED in row.fates.values()}
     shown = {
         row.rule

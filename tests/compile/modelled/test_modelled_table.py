@@ -40,8 +40,8 @@ def parts(hint: Any) -> Iterator[type]:
         ]
         yield from wire or parts(get_args(hint)[0])
     elif arguments := get_args(hint):
-        for one in arguments:
-            yield from parts(one)
+        for argument in arguments:
+            yield from parts(argument)
     elif isinstance(hint, type) and (
         issubclass(hint, BaseModel) or hasattr(hint, "__pydantic_config__")
     ):
@@ -129,8 +129,8 @@ def test_what_matters_is_read() -> None:
 
 
 def test_no_field_has_two_rows() -> None:
-    places = [(row.kind, row.path) for row in TABLE]
-    assert len(places) == len(set(places))
+    keys = [(row.kind, row.path) for row in TABLE]
+    assert len(keys) == len(set(keys))
 
 
 def test_what_is_not_minded_says_what_it_would_do() -> None:
@@ -142,7 +142,7 @@ def test_what_is_not_minded_says_what_it_would_do() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expansion"),
     [
         ("a", ["a"]),
         ("a.{b,c}", ["a.b", "a.c"]),
@@ -153,6 +153,6 @@ def test_what_is_not_minded_says_what_it_would_do() -> None:
     ],
 )
 def test_braces_stand_for_all_of_their_parts(
-    text: str, found: list[str]
+    text: str, expansion: list[str]
 ) -> None:
-    assert list(spelled_out(text)) == found
+    assert list(spelled_out(text)) == expansion

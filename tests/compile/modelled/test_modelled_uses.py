@@ -37,9 +37,9 @@ FIELD: Final = "spec.volumes[1].persistentVolumeClaim"
 WITH_VOLUME: Final[list[Json]] = [
     *GPU,
     *(
-        one
+        manifest
         for name in ("c", "d")
-        for one in (
+        for manifest in (
             wire.claim(name, wire.request()),
             wire.pod(f"p{name}", name, **DATA),
         )
@@ -62,7 +62,7 @@ def test_what_is_proven_is_proven_for_the_rules_modelled() -> None:
     assert document["status"] == "OPTIMAL"
     assert document["verdict"] == "proven optimal for the rules modelled"
     assert [
-        (one["object"], one["field"]) for one in document["unmodelled"]
+        (row["object"], row["field"]) for row in document["unmodelled"]
     ] == [("Pod default/pc", FIELD)]
 
 
@@ -80,13 +80,13 @@ def test_nothing_is_said_where_everything_is_modelled() -> None:
 def test_who_proves_nothing_has_nothing_to_restrict() -> None:
     plan = dralloc.allocate(wire.cluster(*WITH_VOLUME), Mode.FIRST_FIT)
     assert (plan.verdict, plan.status_text) == ("nothing proven", "FEASIBLE")
-    assert [one.path for one in plan.unmodelled] == [FIELD]
+    assert [finding.path for finding in plan.unmodelled] == [FIELD]
 
 
 def test_a_comparison_and_its_page_say_so_too() -> None:
     comparison = dralloc.compare(wire.cluster(*WITH_VOLUME))
     assert "OPTIMAL for the rules modelled" in str(comparison)
-    assert [one.path for one in comparison.findings] == [FIELD]
+    assert [finding.path for finding in comparison.findings] == [FIELD]
     page = render(comparison)
     assert "The optimum is OPTIMAL for the rules modelled" in page
     assert FIELD in page
@@ -96,7 +96,7 @@ def test_a_field_of_a_later_api_is_not_modelled_either() -> None:
     claim = wire.claim("c", {**wire.request(), "quantumState": "both"})
     plan = dralloc.allocate(wire.cluster(*GPU, claim, wire.pod("p", "c")))
     assert plan.verdict == "proven optimal for the rules modelled"
-    assert [(one.path, one.rule) for one in plan.unmodelled] == [
+    assert [(finding.path, finding.rule) for finding in plan.unmodelled] == [
         ("spec.devices.requests[0].quantumState", "unknown field")
     ]
     assert plan.findings == ()
@@ -114,8 +114,8 @@ def test_pods_that_are_being_resized_hold_more_than_they_ask_for() -> None:
             "conditions": [{"type": "Ready"}, {"type": "PodResizePending"}]
         },
     }
-    (found,) = dralloc.allocate(wire.cluster(*PLAIN, there)).unmodelled
-    assert (found.subject, found.path) == (
+    (finding,) = dralloc.allocate(wire.cluster(*PLAIN, there)).unmodelled
+    assert (finding.subject, finding.path) == (
         "Pod default/there",
         "status.conditions[1].type",
     )
@@ -125,8 +125,8 @@ def test_what_admission_has_added_needs_no_notice() -> None:
     waiting = wire.pod("p", "c", runtimeClassName="fast")
     admitted = {**waiting, "metadata": {**waiting["metadata"], "uid": "1"}}
     plans = [
-        dralloc.allocate(wire.cluster(*PLAIN[:-1], one))
-        for one in (waiting, admitted)
+        dralloc.allocate(wire.cluster(*PLAIN[:-1], pod_object))
+        for pod_object in (waiting, admitted)
     ]
     assert [len(plan.unmodelled) for plan in plans] == [1, 0]
 
@@ -174,7 +174,7 @@ def test_every_other_question_says_so_too(
     ask: Callable[..., Documented],
 ) -> None:
     answer = ask(wire.cluster(*CLUSTER))
-    assert {one["field"] for one in answer.to_dict()["unmodelled"]} == {FIELD}
+    assert {row["field"] for row in answer.to_dict()["unmodelled"]} == {FIELD}
     assert answer.headline.endswith(", for the rules modelled")
     assert FIELD in str(answer)
     assert "Not modelled" in answer._repr_html_()
@@ -188,18 +188,22 @@ def test_every_other_question_says_so_too(
 def test_no_other_question_says_so_where_everything_is_modelled(
     ask: Callable[..., Documented],
 ) -> None:
-    cluster = wire.cluster(*(_without_volumes(one) for one in CLUSTER))
+    cluster = wire.cluster(
+        *(_without_volumes(manifest) for manifest in CLUSTER)
+    )
     answer = ask(cluster)
     assert answer.to_dict()["unmodelled"] == []
     assert "for the rules modelled" not in answer.headline
     assert ask(cluster, strict=True).headline == answer.headline
 
 
-def _without_volumes(one: Json) -> Json:
+def _without_volumes(manifest: Json) -> Json:
     return {
-        **one,
+        **manifest,
         "spec": {
-            key: value for key, value in one["spec"].items() if key != "volumes"
+            key: value
+            for key, value in manifest["spec"].items()
+            if key != "volumes"
         },
     }
 
@@ -241,7 +245,10 @@ BINDING: Final = OF_NODES | OF_ZONES
 def _bound(says: Json) -> dralloc.Cluster:
     """Two nodes with a pod each, and pods that are pending; all say the same."""
     return wire.cluster(
-        *(_saying(one, says) for one in (*CLUSTER, pod("there", on="b")))
+        *(
+            _saying(manifest, says)
+            for manifest in (*CLUSTER, pod("there", on="b"))
+        )
     )
 
 
@@ -299,8 +306,8 @@ def _assert_it_is_left_out(
     """The answer is the one without the rule, and says so."""
     cluster, ask = _bound(says), QUESTIONS[name]
     answer = ask(cluster)
-    found = [one["what"] for one in answer.to_dict()["unmodelled"]]
-    assert [what.startswith(notice) for what in found] == [True]
+    notices = [row["what"] for row in answer.to_dict()["unmodelled"]]
+    assert [what.startswith(notice) for what in notices] == [True]
     unbound = ask(_bound({}), strict=True).headline
     assert answer.headline == f"{unbound}, for the rules modelled"
     with pytest.raises(InputError, match=notice):
@@ -318,10 +325,10 @@ def test_layouts_serve_pods_on_nodes_that_list_what_they_have() -> None:
     )
 
 
-def _saying(one: Json, says: Any) -> Json:
-    plain = _without_volumes(one)
+def _saying(manifest: Json, says: Any) -> Json:
+    plain = _without_volumes(manifest)
     return (
         {**plain, "spec": {**plain["spec"], **says}}
-        if one["kind"] == "Pod"
+        if manifest["kind"] == "Pod"
         else plain
     )

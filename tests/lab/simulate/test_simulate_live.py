@@ -69,8 +69,8 @@ def objects() -> Iterator[Json]:
         }
         yield node
         devices = [
-            wire.device(f"gpu-{number}", {"model": model})
-            for number in range(count)
+            wire.device(f"gpu-{index}", {"model": model})
+            for index in range(count)
         ]
         yield wire.resource_slice(devices, name=name, pool=name, nodeName=name)
     h100 = "device.attributes['gpu.example.com'].model == 'h100'"
@@ -298,7 +298,9 @@ def test_a_trace_is_bound_as_simulated(
 ) -> None:
     described = list(objects())
     kept = [
-        one for one in described if one["kind"] not in ("Pod", "ResourceClaim")
+        api_object
+        for api_object in described
+        if api_object["kind"] not in ("Pod", "ResourceClaim")
     ]
     plane.add(kept)
     waiting = incoming(wire.cluster(described), trace(1), Choices())

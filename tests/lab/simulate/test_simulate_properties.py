@@ -62,14 +62,14 @@ def waiting_in(scene: Scene) -> Incoming:
 def told(history: History) -> dict[int, tuple[Any, ...]]:
     """What became of everybody, with the devices."""
     return {
-        number: (
+        arrival_index: (
             stay.state,
             stay.started,
             stay.ended,
             stay.node,
             stay.placement and stay.placement.grants,
         )
-        for number, stay in history.stays.items()
+        for arrival_index, stay in history.stays.items()
     }
 
 
@@ -106,23 +106,27 @@ def test_everybody_is_in_one_state_and_nothing_is_taken_twice(
         check_state(placer)
         stays = simulation.history.stays
         assert stays.keys() == {
-            number
-            for number, arrival in enumerate(waiting.arrivals)
+            arrival_index
+            for arrival_index, arrival in enumerate(waiting.arrivals)
             if arrival.time <= instant.time
         }, "who has come is in some state, and nobody else"
         states = Counter(stay.state for stay in stays.values())
         assert states[ArrivalState.PENDING] == instant.pending
         assert states[ArrivalState.RUNNING] == instant.running
         running = {
-            number
-            for number, stay in stays.items()
+            arrival_index
+            for arrival_index, stay in stays.items()
             if stay.state is ArrivalState.RUNNING
         }
         assert placer.placements.keys() == {
-            number for number in running if waiting.demands[number] is not None
+            arrival_index
+            for arrival_index in running
+            if waiting.demands[arrival_index] is not None
         }
         ended = {
-            number for number, stay in stays.items() if stay.ended is not None
+            arrival_index
+            for arrival_index, stay in stays.items()
+            if stay.ended is not None
         }
         assert running_before - running <= ended
         running_before = running
@@ -132,8 +136,8 @@ def test_everybody_is_in_one_state_and_nothing_is_taken_twice(
         " ".join(sorted({stay.state.value for stay in history.stays.values()}))
     )
     event(f"moves {bool(history.moves)}")
-    for number, stay in history.stays.items():
-        duration = waiting.arrivals[number].duration
+    for arrival_index, stay in history.stays.items():
+        duration = waiting.arrivals[arrival_index].duration
         match stay.state:
             case ArrivalState.DONE:
                 assert stay.started is not None
@@ -169,8 +173,8 @@ def test_the_same_seed_gives_the_same_run(
 
 def placed_by(plan: dralloc.Plan) -> dict[str, str]:
     return {
-        str(plan.demands[one.demand].key): plan.node_of(one)
-        for one in plan.solution.placements
+        str(plan.demands[placement.demand].key): plan.node_of(placement)
+        for placement in plan.solution.placements
     }
 
 
@@ -183,7 +187,7 @@ def test_one_batch_is_what_allocate_answers(scene: Scene, mode: Mode) -> None:
         replace(
             scene,
             arrivals=tuple(
-                replace(one, time=0, duration=None) for one in by_name
+                replace(arrival, time=0, duration=None) for arrival in by_name
             ),
         )
     )
@@ -194,14 +198,14 @@ def test_one_batch_is_what_allocate_answers(scene: Scene, mode: Mode) -> None:
     history = Simulation(waiting, placer).run()
     plan = dralloc.allocate(waiting.compiled.cluster, mode, choices=choices)
     there = {
-        str(waiting.pods[number]): stay.node
-        for number, stay in history.stays.items()
+        str(waiting.pods[arrival_index]): stay.node
+        for arrival_index, stay in history.stays.items()
         if stay.placement
     }
     assert there == placed_by(plan)
     grants = {
-        str(waiting.pods[number]): placement.grants
-        for number, placement in placer.placements.items()
+        str(waiting.pods[arrival_index]): placement.grants
+        for arrival_index, placement in placer.placements.items()
     }
     assert len(grants) == len(plan.solution.placements)
 
@@ -213,12 +217,17 @@ def test_when_everybody_has_left_the_cluster_is_as_it_was(
 ) -> None:
     """The second of two equal waves finds what the first one did; kube-scheduler draws among equally good nodes."""
     first = tuple(
-        replace(one, duration=one.duration or 500) for one in scene.arrivals
+        replace(arrival, duration=arrival.duration or 500)
+        for arrival in scene.arrivals
     )
-    later = max((one.time for one in first), default=0) + 10**6
+    later = max((arrival.time for arrival in first), default=0) + 10**6
     again = tuple(
-        replace(one, time=one.time + later, group=one.group and f"{one.group}2")
-        for one in first
+        replace(
+            arrival,
+            time=arrival.time + later,
+            group=arrival.group and f"{arrival.group}2",
+        )
+        for arrival in first
     )
     waiting = waiting_in(replace(scene, arrivals=(*first, *again)))
     fresh = Ledger(
@@ -243,18 +252,18 @@ def test_when_everybody_has_left_the_cluster_is_as_it_was(
     history = simulation.run(look)
     if policy == Mode.SCHEDULER:
         return
-    each = [
+    outcomes = [
         (stay.state, stay.node, _times(stay.arrived, stay.started))
         for _, stay in sorted(history.stays.items())
     ]
-    assert each[: len(first)] == each[len(first) :]
+    assert outcomes[: len(first)] == outcomes[len(first) :]
 
 
 def _amounts(ledger: Ledger) -> dict[tuple[int, str], int]:
     return {
         (slot, name): amount
-        for slot, each in ledger.consumed.items()
-        for name, amount in each.items()
+        for slot, amounts in ledger.consumed.items()
+        for name, amount in amounts.items()
         if amount
     }
 
@@ -271,15 +280,15 @@ class PlainPlacer(BatchPlacer):
 
     def decide(self, queue: WaitingQueue) -> Iterator[int]:
         for job in queue.in_order():
-            numbers = self._demands(job)
-            found = first_fit(
-                self.waiting_problem(numbers), pruning=False
+            demands = self._demands(job)
+            placements = first_fit(
+                self.waiting_problem(demands), pruning=False
             ).placements
-            for placement in found:
+            for placement in placements:
                 self.accept(
-                    replace(placement, demand=numbers[placement.demand])
+                    replace(placement, demand=demands[placement.demand])
                 )
-            if found:
+            if placements:
                 yield job
 
 
@@ -291,7 +300,7 @@ def test_first_fit_that_remembers_is_first_fit(scene: Scene) -> None:
         Simulation(waiting, placer_of(waiting, "first-fit", Choices())),
         Simulation(waiting, PlainPlacer(waiting)),
     ]
-    quick, plain = (told(one.run()) for one in runs)
+    quick, plain = (told(simulation.run()) for simulation in runs)
     assert quick == plain
 
 
@@ -325,8 +334,8 @@ def test_a_recorded_order_of_arrivals_is_scheduled_step_by_step(
     """One arrival after the other, none of which leaves: as mode scheduler takes pods that come in this order."""
     by_name = sorted(scene.arrivals, key=lambda arrival: arrival.template)
     one_by_one = tuple(
-        replace(one, time=1000 * number, duration=None, priority=0)
-        for number, one in enumerate(by_name)
+        replace(arrival, time=1000 * arrival_index, duration=None, priority=0)
+        for arrival_index, arrival in enumerate(by_name)
     )
     waiting = waiting_in(replace(scene, arrivals=one_by_one))
     assume(not any(demand.roles for demand in waiting.problem.demands))
@@ -338,8 +347,8 @@ def test_a_recorded_order_of_arrivals_is_scheduled_step_by_step(
         waiting.compiled.cluster, Mode.SCHEDULER, choices=choices
     )
     there = {
-        str(waiting.pods[number]): stay.node
-        for number, stay in history.stays.items()
+        str(waiting.pods[arrival_index]): stay.node
+        for arrival_index, stay in history.stays.items()
         if stay.placement
     }
     assert there == placed_by(plan)

@@ -35,13 +35,13 @@ class SmallTrace:
 
     def objects(self) -> Iterator[Json]:
         yield wire.device_class()
-        for number, size in enumerate(self.nodes):
-            yield wire.node(f"n{number}")
+        for node_index, size in enumerate(self.nodes):
+            yield wire.node(f"n{node_index}")
             yield wire.resource_slice(
                 wire.gpus(size),
-                name=f"n{number}",
-                pool=f"n{number}",
-                nodeName=f"n{number}",
+                name=f"n{node_index}",
+                pool=f"n{node_index}",
+                nodeName=f"n{node_index}",
             )
         for size in (1, 2, 3):
             yield wire.claim(f"gpus-{size}", wire.request(count=size))
@@ -181,10 +181,10 @@ def test_regret_is_never_negative(
     [run] = simulated.runs
     assert run.regret is not None
     assert len(run.regret.decisions) == len(run.history.decided)
-    for one in run.regret.decisions:
-        assert 0 <= one.placed <= one.best <= one.bound
+    for decision in run.regret.decisions:
+        assert 0 <= decision.placed <= decision.best <= decision.bound
     assert run.regret.reached <= run.regret.bound
-    event(f"regret {any(one.regret for one in run.regret.decisions)}")
+    event(f"regret {any(decision.regret for decision in run.regret.decisions)}")
 
 
 @pytest.mark.parametrize(

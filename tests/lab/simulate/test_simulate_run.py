@@ -135,7 +135,7 @@ def test_decisions_come_at_multiples_of_an_interval() -> None:
 def test_batches_are_placed_when_they_are_full_and_the_last_one_at_the_end() -> (
     None
 ):
-    arrivals = [Arrival(1000 * number, ONE, 500) for number in range(5)]
+    arrivals = [Arrival(1000 * second, ONE, 500) for second in range(5)]
     simulated = dralloc.simulate(wire.cluster(gpus(9)), arrivals, batch=2)
     assert [started for _, _, started, _ in came(simulated)] == [1, 1, 3, 3, 4]
 
@@ -195,7 +195,9 @@ def test_kube_scheduler_evicts_for_cpu_and_not_for_devices() -> None:
     )
     node = wire.node("a")
     node["status"] = {"allocatable": {"cpu": "4", "pods": "10"}}
-    objects = [one for one in gpus(1) if one["kind"] != "Node"]
+    objects = [
+        api_object for api_object in gpus(1) if api_object["kind"] != "Node"
+    ]
     cluster = wire.cluster(objects, node, small, large)
     key = {name: ClaimKey("default", name) for name in ("small", "large")}
     arrivals = [
@@ -263,7 +265,9 @@ def test_others_move_for_who_waits() -> None:
 
 def crowded(*, taken: str) -> list[Json]:
     """Two nodes with two GPUs and four cores, and pods: with a GPU, with both, and one that takes cores alone."""
-    objects = [one for one in gpus(2) if one["kind"] != "Node"]
+    objects = [
+        api_object for api_object in gpus(2) if api_object["kind"] != "Node"
+    ]
     for name in ("a", "b"):
         node = wire.node(name)
         node["status"] = {"allocatable": {"cpu": "4", "pods": "10"}}
@@ -316,8 +320,8 @@ def test_the_optimum_of_a_batch_places_more_than_first_fit() -> None:
         Arrival(0, ONE, 1000),
     ]
     first, best = (
-        dralloc.simulate(wire.cluster(gpus(2)), arrivals, one, until=0.5)
-        for one in ("first-fit", "optimal")
+        dralloc.simulate(wire.cluster(gpus(2)), arrivals, policy, until=0.5)
+        for policy in ("first-fit", "optimal")
     )
     assert [state for state, *_ in came(first)] == [
         "running",
@@ -410,7 +414,7 @@ def test_policies_of_the_user() -> None:
         ) -> dralloc.OfferedNode:
             return nodes[0]
 
-    one = gpus(2)
+    base = gpus(2)
     more = [
         wire.node("b"),
         wire.resource_slice(wire.gpus(2), name="b", pool="b", nodeName="b"),
@@ -420,11 +424,11 @@ def test_policies_of_the_user() -> None:
         Arrival(0, BOTH, 1000),
         Arrival(0, BOTH, 1000),
     ]
-    simulated = dralloc.simulate(wire.cluster(one, more), arrivals, last)
+    simulated = dralloc.simulate(wire.cluster(base, more), arrivals, last)
     assert simulated.policy == "last"
     assert simulated.arrivals()["node"].tolist() == ["b", "a", "b"]
     largest = dralloc.simulate(
-        wire.cluster(one, more), arrivals, LargestFirst()
+        wire.cluster(base, more), arrivals, LargestFirst()
     )
     assert largest.arrivals()["started"].tolist() == [1, 0, 0]
 
@@ -437,8 +441,8 @@ def test_means_over_seeds_have_intervals() -> None:
     assert MeanInterval.of("x", [5]).half_width == 0
     process = PoissonArrivals({"one": 1}, per_hour=100, hours=2, mean_hours=0.1)
     simulated = dralloc.simulate(wire.cluster(gpus(4)), process, seeds=3)
-    found = {one.name: one for one in simulated.intervals()}
-    assert found["arrivals"].mean == simulated.figures()["arrivals"].mean()
+    intervals = {interval.name: interval for interval in simulated.intervals()}
+    assert intervals["arrivals"].mean == simulated.figures()["arrivals"].mean()
     assert "Means over 3 seeds" in str(simulated)
 
 
@@ -453,7 +457,7 @@ def test_jobs_change_nothing() -> None:
             process,
             seeds=2,
             jobs=jobs,
-            progress=lambda *each: done.append(each),
+            progress=lambda *counts: done.append(counts),
         )
         for jobs in (1, 2)
     )
@@ -534,7 +538,9 @@ def test_loads_under_the_scheduler_where_pods_keep_apart() -> None:
     arrivals = [
         Arrival(time, ClaimKey("default", "apart")) for time in (0, 1000)
     ]
-    objects = [one for one in gpus(2) if one["kind"] != "Node"]
+    objects = [
+        api_object for api_object in gpus(2) if api_object["kind"] != "Node"
+    ]
     node = wire.node("a", **{"kubernetes.io/hostname": "a"})
     cluster = wire.cluster(objects, node, pod)
     [run] = dralloc.simulate(cluster, arrivals, "scheduler").runs
@@ -547,11 +553,11 @@ def test_all_devices_are_those_that_had_room_then() -> None:
     share = {"requests": {"memory": "4"}}
     devices = [
         wire.device(
-            f"gpu-{number}",
+            f"gpu-{device_index}",
             capacity={"memory": {"value": "6"}},
             allowMultipleAllocations=True,
         )
-        for number in range(2)
+        for device_index in range(2)
     ]
     objects = [
         wire.device_class(),
@@ -700,16 +706,16 @@ def test_a_seed_that_was_killed_goes_on(
 
 def test_what_is_kept_is_about_one_run(tmp_path: Path) -> None:
     path = tmp_path / "seed-0.begun.jsonl"
-    numbers = TypeAdapter(int)
+    adapter = TypeAdapter(int)
     first = KeptAnswers(path, "a run")
-    assert [first.once(numbers, lambda: 7), first.once(numbers, lambda: 8)] == [
+    assert [first.once(adapter, lambda: 7), first.once(adapter, lambda: 8)] == [
         7,
         8,
     ]
     again = KeptAnswers(path, "a run")
-    assert [again.once(numbers, lambda: 0) for _ in range(3)] == [7, 8, 0]
+    assert [again.once(adapter, lambda: 0) for _ in range(3)] == [7, 8, 0]
     another = KeptAnswers(path, "another run")
-    assert another.once(numbers, lambda: 9) == 9
+    assert another.once(adapter, lambda: 9) == 9
     with pytest.raises(DrallocError, match="is about another run"):
         KeptAnswers(path, "another run").once(
             TypeAdapter(tuple[str]), lambda: ("",)

@@ -105,7 +105,9 @@ def test_what_is_written_is_read_again(
     tmp_path_factory: pytest.TempPathFactory, arrivals: list[Arrival]
 ) -> None:
     path = written(tmp_path_factory.mktemp("trace"), trace_text(arrivals))
-    assert read_trace(path) == tuple(sorted(arrivals, key=lambda one: one.time))
+    assert read_trace(path) == tuple(
+        sorted(arrivals, key=lambda arrival: arrival.time)
+    )
 
 
 def test_arrivals_depend_on_the_seed_alone() -> None:

@@ -33,12 +33,12 @@ def test_numbers_names_and_rules(
     given_cluster = cluster(*objects)
     before = demands_of(given_cluster)
     result = scaled(given_cluster, share, seed)
-    found = demands_of(result)
+    demands = demands_of(result)
     groups = Tally(demand.placed_with for demand in before)
     del groups[""]
     largest = max(groups.values(), default=1)
-    assert 0 <= round(share * len(before)) - len(found) <= largest - 1
-    assert len({demand.key for demand in found}) == len(found)
+    assert 0 <= round(share * len(before)) - len(demands) <= largest - 1
+    assert len({demand.key for demand in demands}) == len(demands)
     for mode in ("first-fit", "scheduler"):
         # What it answers has been checked, also by the objects.
         dralloc.allocate(result, mode=mode)
@@ -54,14 +54,16 @@ def test_copies_ask_for_the_same(
         demand.key.name: demand.asked_devices
         for demand in demands_of(given_cluster)
     }
-    found = demands_of(scaled(given_cluster, share, seed))
-    times = Tally(demand.key.name.split("+")[0] for demand in found)
+    demands = demands_of(scaled(given_cluster, share, seed))
+    times = Tally(demand.key.name.split("+")[0] for demand in demands)
     assert all(share - 1 < times[name] < share + 1 for name in before)
-    for demand in found:
+    for demand in demands:
         original = demand.key.name.split("+")[0]
         assert demand.asked_devices == before[original]
     again = demands_of(scaled(cluster(*objects), share, seed))
-    assert [demand.key for demand in again] == [demand.key for demand in found]
+    assert [demand.key for demand in again] == [
+        demand.key for demand in demands
+    ]
 
 
 @settings(max_examples=examples(25))
@@ -76,7 +78,7 @@ def test_once_is_the_cluster_itself(objects: list[Json]) -> None:
 def test_what_is_left_keeps_its_order(objects: list[Json], seed: int) -> None:
     given_cluster = cluster(*objects)
     keys = [demand.key for demand in demands_of(given_cluster)]
-    found = [
+    scaled_keys = [
         demand.key for demand in demands_of(scaled(given_cluster, 0.6, seed))
     ]
-    assert [key for key in keys if key in found] == found
+    assert [key for key in keys if key in scaled_keys] == scaled_keys

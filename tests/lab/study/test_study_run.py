@@ -152,11 +152,11 @@ def test_a_generator_scales_by_itself() -> None:
     ids=["path", "cluster", "generator"],
 )
 def test_two_jobs_give_the_same_rows(scenario: Any) -> None:
-    one, two = (
+    one_job, two = (
         dralloc.study(scenario, seeds=2, demand=[0.75, 1.5], jobs=jobs)
         for jobs in (1, 2)
     )
-    assert_frame_equal(without_seconds(one), without_seconds(two))
+    assert_frame_equal(without_seconds(one_job), without_seconds(two))
 
 
 # A cluster of Dask on this machine starts processes and threads with sockets of their own.
@@ -500,8 +500,8 @@ def test_every_mode_minds_what_pods_take_of_nodes() -> None:
     small = node()
     small["status"] = {"allocatable": {"cpu": "2", "pods": "110"}}
     waiting = []
-    for number in range(3):
-        name = f"p{number}"
+    for pod_index in range(3):
+        name = f"p{pod_index}"
         limits = {"requests": {"cpu": "1"}}
         container = {"name": "c", "image": "i", "resources": limits}
         waiting += [

@@ -109,7 +109,9 @@ def test_no_solution_and_errors_are_told_apart() -> None:
 
 
 def test_lines_are_read_plain_or_compressed(tmp_path: Path) -> None:
-    text = "".join(json.dumps(one) + "\n" for one in ({"a": 1}, {"b": 2}))
+    text = "".join(
+        json.dumps(document) + "\n" for document in ({"a": 1}, {"b": 2})
+    )
     (tmp_path / "plain.jsonl").write_text(text + "\n")
     (tmp_path / "packed.jsonl.gz").write_bytes(gzip.compress(text.encode()))
     assert list(read_lines(tmp_path / "plain.jsonl")) == [{"a": 1}, {"b": 2}]

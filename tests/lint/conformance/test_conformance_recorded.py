@@ -50,7 +50,9 @@ def test_first_fit_answers_as_recorded(profile: str, pruning: bool) -> None:
     outcomes = [run_first_fit(case, pruning=pruning) for case in cases(profile)]
     assert len(outcomes) >= 60
     assert [
-        (one.name, one.difference) for one in outcomes if not one.passed
+        (outcome.name, outcome.difference)
+        for outcome in outcomes
+        if not outcome.passed
     ] == []
 
 
@@ -65,7 +67,11 @@ def test_the_optimum_finds_a_solution_exactly_when_first_fit_does(
         for case in cases(profile)
         if not case.expected["error"]
     ]
-    different = {one.name: one.difference for one in outcomes if not one.passed}
+    different = {
+        outcome.name: outcome.difference
+        for outcome in outcomes
+        if not outcome.passed
+    }
     assert different.keys() == {
         name for name in DIFFERENT if name.startswith(profile)
     }, different
@@ -78,5 +84,7 @@ def test_the_optimum_finds_a_solution_exactly_when_first_fit_does(
 def test_the_optimum_never_places_fewer_pods_than_first_fit() -> None:
     outcomes = [run_optimal(case) for case in cases("batch")]
     assert [
-        (one.name, one.difference) for one in outcomes if not one.passed
+        (outcome.name, outcome.difference)
+        for outcome in outcomes
+        if not outcome.passed
     ] == []

@@ -35,7 +35,9 @@ def test_every_attempt_of_every_run_agrees() -> None:
     outcomes = [run_scheduler(run) for run in runs(OWN).values()]
     assert len(outcomes) >= 40
     assert [
-        (one.name, one.difference) for one in outcomes if not one.passed
+        (outcome.name, outcome.difference)
+        for outcome in outcomes
+        if not outcome.passed
     ] == []
 
 
@@ -46,28 +48,34 @@ def test_every_attempt_of_other_runs_agrees(shared: Path) -> None:
     ]
     assert len(outcomes) >= 16
     assert [
-        (one.name, one.difference) for one in outcomes if not one.passed
+        (outcome.name, outcome.difference)
+        for outcome in outcomes
+        if not outcome.passed
     ] == []
 
 
 def _score(run: Any) -> None:
-    attempt = next(one for one in run["attempts"] if one["scores"])
+    attempt = next(attempt for attempt in run["attempts"] if attempt["scores"])
     next(iter(attempt["scores"].values()))["NodeResourcesFit"] += 1
 
 
 def _message(run: Any) -> None:
-    next(one for one in run["attempts"] if "message" in one)["message"] += "!"
+    next(attempt for attempt in run["attempts"] if "message" in attempt)[
+        "message"
+    ] += "!"
 
 
 def _feasible(run: Any) -> None:
-    [one for one in run["attempts"] if one["outcome"] == "bound"][-1][
-        "feasible"
-    ] -= 1
+    [attempt for attempt in run["attempts"] if attempt["outcome"] == "bound"][
+        -1
+    ]["feasible"] -= 1
 
 
 def _node(run: Any) -> None:
     attempt = next(
-        one for one in run["attempts"] if len(set(one["totals"].values())) > 1
+        attempt
+        for attempt in run["attempts"]
+        if len(set(attempt["totals"].values())) > 1
     )
     attempt["node"] = min(
         attempt["totals"], key=lambda node: attempt["totals"][node]
@@ -106,7 +114,9 @@ def test_recorded_bindings_are_held_against_the_objects(
 ) -> None:
     """Nobody but the checker finds that the scheduler does not look at resources."""
     run = copy.deepcopy(runs(OWN)["most-allocated.json.gz"])
-    bound = next(one for one in run["attempts"] if one["outcome"] == "bound")
+    bound = next(
+        attempt for attempt in run["attempts"] if attempt["outcome"] == "bound"
+    )
     run["attempts"], run["claims"] = [bound], {}
     for document in run["objects"]:
         if document["kind"] == "Node":
@@ -124,15 +134,15 @@ def test_a_claim_that_is_being_allocated_turns_its_next_user_away() -> None:
         run
         for run in files.values()
         if any(
-            "being allocated" in one.get("message", "")
-            for one in run["attempts"]
+            "being allocated" in attempt.get("message", "")
+            for attempt in run["attempts"]
         )
     )
     assert run_scheduler(run).passed
     decided = next(
-        number
-        for number, one in enumerate(run["attempts"])
-        if "being allocated" in one.get("message", "")
+        attempt_index
+        for attempt_index, attempt in enumerate(run["attempts"])
+        if "being allocated" in attempt.get("message", "")
     )
     early = {**run, "attempts": run["attempts"][decided:]}
     assert (
@@ -151,9 +161,9 @@ def test_a_resource_that_nobody_serves_is_found_without_the_plugin_that_says_so_
 
 def _trial_score(run: Any) -> None:
     attempt = next(
-        one
-        for one in run["attempts"]
-        if "cycle" in one and not one["outcome"] and one["scores"]
+        attempt
+        for attempt in run["attempts"]
+        if "cycle" in attempt and not attempt["outcome"] and attempt["scores"]
     )
     next(iter(attempt["scores"].values()))["NodeResourcesFit"] += 1
 
@@ -166,33 +176,36 @@ def _domain(run: Any) -> None:
     """A domain was not tried."""
     cycle = run["placements"][0]["cycle"]
     bound = next(
-        one
-        for one in run["attempts"]
-        if one.get("cycle") == cycle and one["outcome"] == "bound"
+        attempt
+        for attempt in run["attempts"]
+        if attempt.get("cycle") == cycle and attempt["outcome"] == "bound"
     )
     run["attempts"] = [
-        one
-        for one in run["attempts"]
-        if one.get("cycle") != cycle or one["placement"] == bound["placement"]
+        attempt
+        for attempt in run["attempts"]
+        if attempt.get("cycle") != cycle
+        or attempt["placement"] == bound["placement"]
     ]
 
 
 def _group_message(run: Any) -> None:
-    next(one for one in run["attempts"] if "cycle" in one and "message" in one)[
-        "message"
-    ] += "!"
+    next(
+        attempt
+        for attempt in run["attempts"]
+        if "cycle" in attempt and "message" in attempt
+    )["message"] += "!"
 
 
 def _unbound(run: Any) -> None:
     """A group that has enough nodes was not bound."""
     cycle = next(
-        one["cycle"]
-        for one in run["attempts"]
-        if "cycle" in one and one["outcome"] == "bound"
+        attempt["cycle"]
+        for attempt in run["attempts"]
+        if "cycle" in attempt and attempt["outcome"] == "bound"
     )
-    for one in run["attempts"]:
-        if one.get("cycle") == cycle and one["outcome"] == "bound":
-            one.update(outcome="", node="")
+    for attempt in run["attempts"]:
+        if attempt.get("cycle") == cycle and attempt["outcome"] == "bound":
+            attempt.update(outcome="", node="")
 
 
 @pytest.mark.parametrize(
@@ -216,9 +229,9 @@ def test_what_differs_in_a_group_is_named(
 def _without_outcome(run: Any) -> Any:
     """The attempt before the last pod was bound, as if its end were not recorded."""
     attempt = [
-        one
-        for one in run["attempts"]
-        if one["outcome"] == "bound" and one["totals"]
+        attempt
+        for attempt in run["attempts"]
+        if attempt["outcome"] == "bound" and attempt["totals"]
     ][-2]
     attempt.update(outcome="", node="")
     del attempt["evaluated"], attempt["feasible"]
@@ -244,9 +257,13 @@ def test_an_attempt_without_an_outcome_is_compared_by_its_scores() -> None:
 def test_a_pod_whose_binding_was_given_up_leaves_what_it_was_to_get() -> None:
     """It is tried again, and bound; nothing says when it was given up."""
     run = runs(OWN)["33-ratio.json.gz"]
-    (given_up,) = [one["pod"] for one in run["attempts"] if not one["outcome"]]
+    (given_up,) = [
+        attempt["pod"] for attempt in run["attempts"] if not attempt["outcome"]
+    ]
     assert [
-        one["outcome"] for one in run["attempts"] if one["pod"] == given_up
+        attempt["outcome"]
+        for attempt in run["attempts"]
+        if attempt["pod"] == given_up
     ] == [
         "",
         "bound",

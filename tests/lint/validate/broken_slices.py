@@ -858,14 +858,18 @@ COUNTERS_BROKEN: Final = (
         PARTITIONS,
         {
             f"{DEVICE}.consumesCounters": [
-                one for n in range(3) for one in consumes(f"s{n}", a="1")
+                consumption
+                for n in range(3)
+                for consumption in consumes(f"s{n}", a="1")
             ]
         },
         "consumption-limit",
         f"{DEVICE}.consumesCounters",
         {
             f"{DEVICE}.consumesCounters": [
-                one for n in range(2) for one in consumes(f"s{n}", a="1")
+                consumption
+                for n in range(2)
+                for consumption in consumes(f"s{n}", a="1")
             ]
         },
     ),

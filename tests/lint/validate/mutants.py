@@ -80,27 +80,29 @@ _Place = tuple[Any, Any]
 def mutant(seed: int) -> Json:
     """An object with one or two parts changed."""
     random = Random(seed)
-    found = deepcopy(random.choice(BASES))
+    document = deepcopy(random.choice(BASES))
     for _ in range(random.choice((1, 1, 1, 2))):
-        places = list(_places(found))
-        if places:
-            random.choice(_CHANGES)(random, found, random.choice(places))
-    return found
+        locations = list(_places(document))
+        if locations:
+            random.choice(_CHANGES)(random, document, random.choice(locations))
+    return document
 
 
-def _places(one: Json) -> Iterator[_Place]:
+def _places(document: Json) -> Iterator[_Place]:
     """Every part that may be changed."""
-    left = [one[name] for name in one.keys() - _UNTOUCHED - {"metadata"}]
+    stack = [
+        document[name] for name in document.keys() - _UNTOUCHED - {"metadata"}
+    ]
     yield from (
-        (one["metadata"], name)
-        for name in sorted(_OF_METADATA & one["metadata"].keys())
+        (document["metadata"], name)
+        for name in sorted(_OF_METADATA & document["metadata"].keys())
     )
-    left += (
-        one["metadata"][name]
-        for name in sorted(_OF_METADATA & one["metadata"].keys())
+    stack += (
+        document["metadata"][name]
+        for name in sorted(_OF_METADATA & document["metadata"].keys())
     )
-    while left:
-        holder = left.pop()
+    while stack:
+        holder = stack.pop()
         if isinstance(holder, dict | list):
             keys = (
                 list(holder)
@@ -108,21 +110,21 @@ def _places(one: Json) -> Iterator[_Place]:
                 else list(range(len(holder)))
             )
             yield from ((holder, key) for key in keys)
-            left += (holder[key] for key in keys)
+            stack += (holder[key] for key in keys)
 
 
-def _replace(random: Random, _: Json, place: _Place) -> None:
-    holder, key = place
+def _replace(random: Random, _: Json, location: _Place) -> None:
+    holder, key = location
     holder[key] = deepcopy(random.choice(_VALUES))
 
 
-def _remove(_random: Random, _: Json, place: _Place) -> None:
-    holder, key = place
+def _remove(_random: Random, _: Json, location: _Place) -> None:
+    holder, key = location
     del holder[key]
 
 
-def _repeat(random: Random, _: Json, place: _Place) -> None:
-    holder, key = place
+def _repeat(random: Random, _: Json, location: _Place) -> None:
+    holder, key = location
     if isinstance(holder, list):
         holder.insert(key, deepcopy(holder[key]))
     elif isinstance(holder[key], list):
@@ -131,9 +133,9 @@ def _repeat(random: Random, _: Json, place: _Place) -> None:
         holder[key] *= 2
 
 
-def _add_null(random: Random, _: Json, place: _Place) -> None:
+def _add_null(random: Random, _: Json, location: _Place) -> None:
     """A null more in a list, or in an object under a name of its own or of another."""
-    holder, key = place
+    holder, key = location
     target = holder[key] if isinstance(holder[key], dict | list) else holder
     if isinstance(target, list):
         target.insert(random.randrange(len(target) + 1), None)
@@ -141,17 +143,17 @@ def _add_null(random: Random, _: Json, place: _Place) -> None:
         target[random.choice(("more", *map(str, target)))] = None
 
 
-def _swap(random: Random, one: Json, place: _Place) -> None:
+def _swap(random: Random, document: Json, location: _Place) -> None:
     """The value of another place."""
-    other, name = random.choice(list(_places(one)))
-    holder, key = place
+    other, name = random.choice(list(_places(document)))
+    holder, key = location
     holder[key] = deepcopy(other[name])
 
 
-def _rename(random: Random, one: Json, place: _Place) -> None:
-    holder, key = place
+def _rename(random: Random, document: Json, location: _Place) -> None:
+    holder, key = location
     if isinstance(holder, dict):
-        names = {str(name) for _, name in _places(one)}
+        names = {str(name) for _, name in _places(document)}
         holder[random.choice([*sorted(names), "", "more", "a" * 65])] = (
             holder.pop(key)
         )

@@ -63,10 +63,10 @@ class Broken(NamedTuple):
 
 def edited(base: Json, edit: Edit) -> Json:
     """A changed copy."""
-    found = copy.deepcopy(base)
+    document = copy.deepcopy(base)
     for path, value in edit.items():
         *way, last = [key or name for key, name in _STEP.findall(path)]
-        part: Any = found
+        part: Any = document
         for step in way:
             part = (
                 part[int(step)]
@@ -79,21 +79,21 @@ def edited(base: Json, edit: Edit) -> Json:
             del part[last]
         else:
             part[last] = value
-    return found
+    return document
 
 
 def many(count: int, item: Any, *, key: str = "name") -> list[Any]:
     """Copies of an item; in each ``{}`` stands for its number, in its key or in the item itself."""
     if isinstance(item, str):
-        return [item.format(number) for number in range(count)]
+        return [item.format(index) for index in range(count)]
     return [
-        {**item, key: str(item[key]).format(number)} for number in range(count)
+        {**item, key: str(item[key]).format(index)} for index in range(count)
     ]
 
 
 def attributes(count: int) -> Json:
     """That many attributes."""
-    return {f"a{number}": {"int": number} for number in range(count)}
+    return {f"a{index}": {"int": index} for index in range(count)}
 
 
 def status(**fields: Any) -> Json:
@@ -150,11 +150,11 @@ COUNTERS: Final = resource_slice(
 PARTITIONS: Final = resource_slice(
     [
         device(
-            f"part-{number}",
+            f"part-{part_index}",
             {"profile": "half"},
             consumesCounters=consumes("set-0", memory="20Gi"),
         )
-        for number in (0, 1)
+        for part_index in (0, 1)
     ]
 )
 PER_DEVICE: Final = resource_slice(

@@ -15,9 +15,9 @@ def told(text: str) -> list[tuple[str, str]]:
     user = pod("p", "a")
     user["metadata"]["annotations"] = {ACROSS: text}
     return [
-        (one.rule, one.path)
-        for one in validate(cluster(claim("a", request("gpu")), user))
-        if one.path == PATH
+        (violation.rule, violation.path)
+        for violation in validate(cluster(claim("a", request("gpu")), user))
+        if violation.path == PATH
     ]
 
 

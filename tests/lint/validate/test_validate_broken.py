@@ -36,8 +36,12 @@ def named(case: Broken) -> str:
 
 
 def errors(*objects: Json) -> list[tuple[str, str]]:
-    found = validate_reading(read_documents(objects))
-    return [(one.rule, one.path) for one in found if one.level is Level.ERROR]
+    violations = validate_reading(read_documents(objects))
+    return [
+        (violation.rule, violation.path)
+        for violation in violations
+        if violation.level is Level.ERROR
+    ]
 
 
 @pytest.mark.parametrize("case", EVERY, ids=named)
@@ -52,11 +56,13 @@ def test_just_not_broken(case: Broken) -> None:
 
 @pytest.mark.parametrize("case", broken_slices.WARNED, ids=named)
 def test_what_is_accepted_is_a_warning_at_most(case: Broken) -> None:
-    found = validate_reading(read_documents([edited(case.base, case.edit)]))
+    violations = validate_reading(
+        read_documents([edited(case.base, case.edit)])
+    )
     said = [
-        (one.level, one.rule, one.path)
-        for one in found
-        if one.rule not in _OF_WHAT_IS_MISSING
+        (violation.level, violation.rule, violation.path)
+        for violation in violations
+        if violation.rule not in _OF_WHAT_IS_MISSING
     ]
     assert said == (
         [(Level.WARNING, case.rule, case.path)] if case.rule else []

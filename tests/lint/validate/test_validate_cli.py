@@ -83,11 +83,17 @@ def test_only_the_level_that_is_asked_for(write) -> None:  # type: ignore[no-unt
     shown = json.loads(run(write(BROKEN), "--json", "--level", "error").stdout)[
         "violations"
     ]
-    assert {one["level"] for one in shown} == {"error"}
-    assert {one["rule"] for one in shown} == {"schema", "config-opaque"}
+    assert {violation["level"] for violation in shown} == {"error"}
+    assert {violation["rule"] for violation in shown} == {
+        "schema",
+        "config-opaque",
+    }
     assert all(
-        one["source"] and one["path"] and one["message"] and one["object"]
-        for one in shown
+        violation["source"]
+        and violation["path"]
+        and violation["message"]
+        and violation["object"]
+        for violation in shown
     )
 
 
@@ -114,7 +120,9 @@ def test_sarif(write) -> None:  # type: ignore[no-untyped-def]
         for rule in rules
     )
     result = next(
-        one for one in only["results"] if one["ruleId"] == "config-opaque"
+        result
+        for result in only["results"]
+        if result["ruleId"] == "config-opaque"
     )
     assert rules[result["ruleIndex"]]["id"] == "config-opaque"
     assert result["level"] == "error"
@@ -159,7 +167,7 @@ def test_objects_with_one_name() -> None:
     [selector] = reading.cluster.classes["a"].spec.selectors
     assert selector.cel is not None
     assert selector.cel.expression == "true"
-    assert [str(one) for one in validate_reading(reading)] == [
+    assert [str(violation) for violation in validate_reading(reading)] == [
         "x: warning: repeated-object: DeviceClass a: was given before in x with different content: the API server "
         "would update it"
     ]
@@ -177,9 +185,13 @@ def test_each_version_of_an_object_is_checked() -> None:
         ],
         source="x",
     )
-    found = validate_reading(reading)
-    checked = [one for one in found if one.rule != "repeated-object"]
-    assert [one.subject for one in checked] == [
+    violations = validate_reading(reading)
+    checked = [
+        violation
+        for violation in violations
+        if violation.rule != "repeated-object"
+    ]
+    assert [violation.subject for violation in checked] == [
         "DeviceClass b",
         "DeviceClass a",
         "DeviceClass a",
@@ -239,8 +251,10 @@ def test_a_directory_of_demos_is_no_failure(tmp_path: Path) -> None:
     assert result.exit_code == Exit.DONE
     assert "0 errors, 1 warning" in result.stdout
     assert [
-        one["rule"]
-        for one in json.loads(run(tmp_path, "--json").stdout)["violations"]
+        violation["rule"]
+        for violation in json.loads(run(tmp_path, "--json").stdout)[
+            "violations"
+        ]
     ] == ["repeated-object"]
     assert run(tmp_path, "--strict").exit_code == Exit.FAILED
 
@@ -261,13 +275,15 @@ def test_the_api_server_of_a_version(write) -> None:  # type: ignore[no-untyped-
     """Before 1.37 a name with two slashes is accepted, and lists are no values."""
     path = write([resource_slice([device("gpu-0", {"a/b/c": 1, "d": ["x"]})])])
     assert [
-        one["path"]
-        for one in json.loads(run(path, "--json").stdout)["violations"]
+        violation["path"]
+        for violation in json.loads(run(path, "--json").stdout)["violations"]
     ] == ["spec.devices[0].attributes"]
     earlier = json.loads(run(path, "--json", "--kubernetes", "1.36").stdout)[
         "violations"
     ]
-    assert [(one["rule"], one["path"]) for one in earlier] == [
+    assert [
+        (violation["rule"], violation["path"]) for violation in earlier
+    ] == [
         ("attribute-value", "spec.devices[0].attributes[d]"),
         ("dropped-field", "spec.devices[0].attributes[d]"),
     ]

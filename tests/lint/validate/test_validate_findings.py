@@ -36,11 +36,13 @@ def violations(*objects: Json) -> list[Violation]:
 
 def messages(*objects: Json) -> dict[str, str]:
     """Return what is said, by path."""
-    return {one.path: one.message for one in violations(*objects)}
+    return {
+        violation.path: violation.message for violation in violations(*objects)
+    }
 
 
 def rules(*objects: Json) -> set[str]:
-    return {one.rule for one in violations(*objects)}
+    return {violation.rule for violation in violations(*objects)}
 
 
 def test_a_finding_is_one_line_with_its_place(tmp_path: Path) -> None:
@@ -50,11 +52,11 @@ def test_a_finding_is_one_line_with_its_place(tmp_path: Path) -> None:
     [violation] = validate_reading(read(file))
     line = file.read_text().splitlines()[violation.finding.line - 1]
     assert line.strip() == "expression: device.drivers =="
-    place = f"{file}:{violation.finding.line}:{violation.finding.column}"
+    location = f"{file}:{violation.finding.line}:{violation.finding.column}"
     shown = CliRunner().invoke(app, ["validate", str(file), "--no-headers"])
     assert shown.stdout.splitlines() == [str(violation)]
     assert str(violation).startswith(
-        f"{place}: error: selector-compile: DeviceClass b: "
+        f"{location}: error: selector-compile: DeviceClass b: "
     )
 
 

@@ -11,20 +11,20 @@ from wire import Json, cluster, consumes, counters, device, resource_slice
 def found(*objects: Json) -> list[tuple[str, str, str]]:
     """Rule, object and path of everything that is not an error; there are no errors."""
     violations = validate(cluster(*objects))
-    assert all(one.level is not Level.ERROR for one in violations)
+    assert all(violation.level is not Level.ERROR for violation in violations)
     return [
-        (one.rule, one.subject.partition(" ")[2], one.path)
-        for one in violations
+        (violation.rule, violation.subject.partition(" ")[2], violation.path)
+        for violation in violations
     ]
 
 
-def slices(*each: list[Json], generation: int = 1) -> list[Json]:
+def slices(*device_lists: list[Json], generation: int = 1) -> list[Json]:
     """The slices of one pool, with names a, b, ..."""
     return [
         resource_slice(
-            devices, name=name, count=len(each), generation=generation
+            devices, name=name, count=len(device_lists), generation=generation
         )
-        for name, devices in zip("abcdef", each, strict=False)
+        for name, devices in zip("abcdef", device_lists, strict=False)
     ]
 
 

@@ -35,14 +35,18 @@ SIZE = "device.attributes['gpu.example.com'].size"
 
 
 def violations(*objects: Json) -> list[Violation]:
-    found = list(validate(cluster(*objects)))
-    assert [one for one in found if one.level is Level.ERROR] == []
-    return found
+    report = list(validate(cluster(*objects)))
+    assert [
+        violation for violation in report if violation.level is Level.ERROR
+    ] == []
+    return report
 
 
 def found(*objects: Json) -> list[tuple[str, str]]:
     """Rule and path of everything that is said."""
-    return [(one.rule, one.path) for one in violations(*objects)]
+    return [
+        (violation.rule, violation.path) for violation in violations(*objects)
+    ]
 
 
 def asking(*expressions: str, **fields: Any) -> Json:
@@ -350,8 +354,12 @@ def test_a_node_selector_that_selects_no_node() -> None:
 
 def test_a_device_with_two_terms() -> None:
     term = {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}
-    each = device("x", nodeSelector={"nodeSelectorTerms": [term, term]})
-    assert found(resource_slice([each], perDeviceNodeSelection=True)) == [
+    device_object = device(
+        "x", nodeSelector={"nodeSelectorTerms": [term, term]}
+    )
+    assert found(
+        resource_slice([device_object], perDeviceNodeSelection=True)
+    ) == [
         (
             "device-node-selector-terms",
             "spec.devices[0].nodeSelector.nodeSelectorTerms",
@@ -427,7 +435,10 @@ def admin(namespace: Json | None) -> list[tuple[str, str]]:
         device_class(),
         *([namespace] if namespace else []),
     ]
-    return [(one.rule, one.path) for one in validate(cluster(*objects))]
+    return [
+        (violation.rule, violation.path)
+        for violation in validate(cluster(*objects))
+    ]
 
 
 def namespace(**labels: str) -> Json:
@@ -498,8 +509,11 @@ def test_pods_that_the_api_server_refuses() -> None:
         },
     )
     said = [
-        [(one.rule, one.path) for one in validate(cluster(one))]
-        for one in (neither, unknown)
+        [
+            (violation.rule, violation.path)
+            for violation in validate(cluster(pod_object))
+        ]
+        for pod_object in (neither, unknown)
     ]
     assert said == [
         [("pod-claim-source", "spec.resourceClaims[0]")],
@@ -545,12 +559,14 @@ def test_claims_made_from_templates_are_not_looked_at_beside_them() -> None:
 
 
 def test_features_decide_what_an_expression_may_use() -> None:
-    one = cluster(
+    cluster_object = cluster(
         device_class("gpu", "device.allowMultipleAllocations == true")
     )
-    assert validate(one) == ()
-    off = validate(one, ALL_FEATURES.switched({"ConsumableCapacity": False}))
-    assert [(found.rule, found.path) for found in off] == [
+    assert validate(cluster_object) == ()
+    off = validate(
+        cluster_object, ALL_FEATURES.switched({"ConsumableCapacity": False})
+    )
+    assert [(violation.rule, violation.path) for violation in off] == [
         ("selector-compile", "spec.selectors[0].cel.expression")
     ]
 
@@ -563,7 +579,9 @@ def test_the_worst_comes_first_for_each_object() -> None:
             "spec.devices.config": [{**CONFIG, "requests": [UID]}],
         },
     )
-    levels = [one.level for one in validate(cluster(bad, device_class()))]
+    levels = [
+        violation.level for violation in validate(cluster(bad, device_class()))
+    ]
     assert levels == sorted(levels, key=lambda level: level.rank)
     assert {Level.ERROR, Level.WARNING} <= set(levels)
 

@@ -35,9 +35,9 @@ LISTED = {
 
 def errors(*paths: Path) -> list[Violation]:
     return [
-        one
-        for one in validate_reading(read(*paths))
-        if one.level is Level.ERROR
+        violation
+        for violation in validate_reading(read(*paths))
+        if violation.level is Level.ERROR
     ]
 
 
@@ -53,19 +53,20 @@ def test_captured_objects(shared: Path, folder: str) -> None:
     files = sorted((shared / "data" / folder).rglob("*.yaml"))
     assert files
     assert {
-        file.name: {one.rule for one in errors(file)} for file in files
+        file.name: {violation.rule for violation in errors(file)}
+        for file in files
     } == {file.name: LISTED.get(file.name, set()) for file in files}
 
 
 def test_recorded_problems() -> None:
     """They have invalid pools and selectors on purpose, and nothing else that would be refused."""
-    found = {
+    rules = {
         violation.rule
         for case in read_lines(CASES)
         for violation in validate_reading(read_documents(_documents(case)))
         if violation.level is Level.ERROR
     }
-    assert found == {"slice-device-unique", "selector-compile"}
+    assert rules == {"slice-device-unique", "selector-compile"}
 
 
 def _documents(case: Json) -> Iterator[Json]:
@@ -76,8 +77,8 @@ def _documents(case: Json) -> Iterator[Json]:
     }
     for kind, field in kinds.items():
         yield from (
-            {"apiVersion": "resource.k8s.io/v1", "kind": kind, **one}
-            for one in case[field]
+            {"apiVersion": "resource.k8s.io/v1", "kind": kind, **body}
+            for body in case[field]
         )
     for pod in case.get("pods", [case]):
         for claim in pod["claims"]:

@@ -45,10 +45,12 @@ DIFFERENT = {
 }
 
 
-def errors(one: Json, gates: Features) -> list[str]:
-    found = validate_reading(read_documents([one]), gates, EARLIER)
+def errors(api_object: Json, gates: Features) -> list[str]:
+    violations = validate_reading(read_documents([api_object]), gates, EARLIER)
     return [
-        violation.path for violation in found if violation.level is Level.ERROR
+        violation.path
+        for violation in violations
+        if violation.level is Level.ERROR
     ]
 
 
@@ -85,9 +87,9 @@ def test_earlier_servers_count_steps_in_whole_numbers() -> None:
     }
     half_steps = edited(case.base, halves)
     assert errors(half_steps, Features.of_kubernetes(EARLIER)) == []
-    assert [one.path for one in validate(load_documents([half_steps]))] == [
-        f"{RANGE}.step"
-    ]
+    assert [
+        violation.path for violation in validate(load_documents([half_steps]))
+    ] == [f"{RANGE}.step"]
 
 
 def test_dropped_fields_are_told_once_for_each_object() -> None:
@@ -105,11 +107,13 @@ def test_dropped_fields_are_told_once_for_each_object() -> None:
         request(derivedAttributes=[{"name": "a/b", "expression": "1"}]),
         constraints=[{"matchAttribute": "a/b"}],
     )
-    found = validate(
+    violations = validate(
         load_documents([slice_, claim_]), Features.of_kubernetes("1.37"), "1.37"
     )
     assert [
-        (one.path, one.message) for one in found if one.rule == "dropped-field"
+        (violation.path, violation.message)
+        for violation in violations
+        if violation.rule == "dropped-field"
     ] == [
         (
             "spec.devices[0].attributes[a]",
@@ -124,7 +128,10 @@ def test_dropped_fields_are_told_once_for_each_object() -> None:
             "the API server drops it, as this version does not have it, or not by default",
         ),
     ]
-    assert [one.rule for one in validate(load_documents([slice_, claim_]))] == [
+    assert [
+        violation.rule
+        for violation in validate(load_documents([slice_, claim_]))
+    ] == [
         "pool-set",
         "request-class-unknown",
     ]
@@ -157,14 +164,16 @@ class Server(NamedTuple):
     plane: ControlPlane
     gates: Features
 
-    def verdict(self, one: Json) -> Answer:
+    def verdict(self, api_object: Json) -> Answer:
         """What it says of an object; nothing of it is left."""
-        if "status" not in one:
+        if "status" not in api_object:
             return self.plane.request(
-                "POST", f"{path_of(one, named=False)}?dryRun=All", one
+                "POST",
+                f"{path_of(api_object, named=False)}?dryRun=All",
+                api_object,
             )
-        answer = self.plane.create(one)
-        self.plane.delete(one)
+        answer = self.plane.create(api_object)
+        self.plane.delete(api_object)
         return answer
 
 
@@ -195,8 +204,11 @@ def test_a_real_server_accepts_the_same_mutants(
     """Types, null, quantities and times at every place: whoever is refused there is refused here, and nobody else."""
     differences = []
     for seed in range(start, start + 100):
-        one = mutant(seed)
-        ours, answer = errors(one, server.gates), server.verdict(one)
+        api_object = mutant(seed)
+        ours, answer = (
+            errors(api_object, server.gates),
+            server.verdict(api_object),
+        )
         if answer.accepted is bool(ours):
             differences.append((seed, ours, answer.body))
     assert differences == []
@@ -205,8 +217,11 @@ def test_a_real_server_accepts_the_same_mutants(
 @pytest.mark.parametrize("case", [*EVERY, *WARNED], ids=named)
 def test_a_real_server_says_the_same(server: Server, case: Broken) -> None:
     for edit in (case.edit, case.fine or {}):
-        one = edited(case.base, edit)
-        ours, answer = errors(one, server.gates), server.verdict(one)
+        api_object = edited(case.base, edit)
+        ours, answer = (
+            errors(api_object, server.gates),
+            server.verdict(api_object),
+        )
         assert answer.accepted is not bool(ours), answer.body
         theirs = {
             cause["field"]

@@ -84,8 +84,8 @@ def main(schedules: int, first: int = 0) -> int:
             sys.stdout.write(f"seed {seed}\n{traceback.format_exc()}\n")
         if (seed + 1 - first) % PART == 0:
             seen = ", ".join(
-                f"{one.__name__} {one.cache_info().misses}"
-                for one in (viewed, planned, judged)
+                f"{function.__name__} {function.cache_info().misses}"
+                for function in (viewed, planned, judged)
             )
             sys.stdout.write(
                 f"{time.monotonic() - begun:.0f} s: {seed + 1 - first} schedules, {failed} failed ({seen} so far)\n"

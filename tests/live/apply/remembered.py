@@ -44,14 +44,14 @@ def planned(mode: Mode, this: This) -> Plan:
 
 @lru_cache(maxsize=16384)
 def judged(mode: Mode, this: This, units: bytes) -> tuple[str, ...]:
-    found = [WriteUnit.of(one) for one in orjson.loads(units)]
-    return tuple(Question(mode).broken_rules(this.cluster, found))
+    write_units = [WriteUnit.of(unit) for unit in orjson.loads(units)]
+    return tuple(Question(mode).broken_rules(this.cluster, write_units))
 
 
 @lru_cache(maxsize=16384)
 def judged_by_pods(mode: Mode, this: This, units: bytes) -> tuple[str, ...]:
-    found = [WriteUnit.of(one) for one in orjson.loads(units)]
-    return tuple(Question(mode).broken_by_pods(this.cluster, found))
+    write_units = [WriteUnit.of(unit) for unit in orjson.loads(units)]
+    return tuple(Question(mode).broken_by_pods(this.cluster, write_units))
 
 
 class RememberedQuestion(Question):
@@ -74,7 +74,7 @@ class RememberedQuestion(Question):
 
 
 def text_of(units: Iterable[WriteUnit]) -> bytes:
-    return orjson.dumps([timeless(one.to_dict()) for one in units])
+    return orjson.dumps([timeless(unit.to_dict()) for unit in units])
 
 
 class RememberedRun(ApplyRun):
@@ -82,33 +82,34 @@ class RememberedRun(ApplyRun):
 
     def _view(self, selection: Selection) -> LiveView:
         bare = [
-            unversioned(one)
-            for each in self.source()
-            if (one := without_fence(each, self._is_aside)) is not None
+            unversioned(unfenced)
+            for api_object in self.source()
+            if (unfenced := without_fence(api_object, self._is_aside))
+            is not None
         ]
         return viewed(orjson.dumps(bare), selection)
 
 
-def unversioned(one: Json) -> Json:
+def unversioned(api_object: Json) -> Json:
     """An object without what no plan depends on: its version, what was noted on it, and when it was changed."""
-    metadata = dict(one["metadata"])
+    metadata = dict(api_object["metadata"])
     for name in ("resourceVersion", "annotations"):
         metadata.pop(name, None)
-    if one["kind"] == "ResourceClaim":
+    if api_object["kind"] == "ResourceClaim":
         metadata.pop("labels", None)
-    one = {**one, "metadata": metadata}
-    if one.get("status"):
-        status = dict(one["status"])
+    api_object = {**api_object, "metadata": metadata}
+    if api_object.get("status"):
+        status = dict(api_object["status"])
         status.pop("conditions", None)
         if status.get("allocation"):
             status["allocation"] = _without_time(status["allocation"])
-        one["status"] = status
-    if taints := one.get("spec", {}).get("taints"):
-        one["spec"] = {
-            **one["spec"],
+        api_object["status"] = status
+    if taints := api_object.get("spec", {}).get("taints"):
+        api_object["spec"] = {
+            **api_object["spec"],
             "taints": [{**taint, "timeAdded": ""} for taint in taints],
         }
-    return one
+    return api_object
 
 
 def timeless(unit: Json) -> Json:

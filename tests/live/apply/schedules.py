@@ -196,43 +196,46 @@ class Scheduler:
     def claims(self) -> dict[str, Json]:
         """The claims as far as is known, by name."""
         return {
-            one["metadata"]["name"]: one for one in self.seen["resourceclaims"]
+            claim["metadata"]["name"]: claim
+            for claim in self.seen["resourceclaims"]
         }
 
     def decide(self) -> None:
         """Choose a device for the first claim that has none, as far as is known."""
         rules = self.seen["devicetaintrules"] if self.knows_rules else []
-        fenced = {one["spec"]["deviceSelector"]["pool"] for one in rules}
+        fenced = {rule["spec"]["deviceSelector"]["pool"] for rule in rules}
         used = {
-            device for one in self.claims.values() for device in devices_of(one)
+            device
+            for claim in self.claims.values()
+            for device in devices_of(claim)
         }
         used |= {
-            (each["pool"], each["device"])
+            (entry["pool"], entry["device"])
             for _, allocation in self.begun
-            for each in allocation["devices"]["results"]
+            for entry in allocation["devices"]["results"]
         }
         wanting = [
-            one
-            for one in self.claims.values()
-            if not (one.get("status") or {}).get("allocation")
+            claim
+            for claim in self.claims.values()
+            if not (claim.get("status") or {}).get("allocation")
         ]
-        begun = {one["metadata"]["name"] for one, _ in self.begun}
+        begun = {claim["metadata"]["name"] for claim, _ in self.begun}
         closed = {
-            one["metadata"]["name"]
-            for one in self.seen["nodes"]
-            if is_cordoned(one) or taints_of(one)
+            node["metadata"]["name"]
+            for node in self.seen["nodes"]
+            if is_cordoned(node) or taints_of(node)
         }
         free = [
-            (one["spec"]["pool"]["name"], device["name"])
-            for one in self.seen["resourceslices"]
-            for device in one["spec"]["devices"]
-            if one["spec"]["pool"]["name"] not in fenced
-            and one["spec"]["nodeName"] not in closed
+            (pool_slice["spec"]["pool"]["name"], device["name"])
+            for pool_slice in self.seen["resourceslices"]
+            for device in pool_slice["spec"]["devices"]
+            if pool_slice["spec"]["pool"]["name"] not in fenced
+            and pool_slice["spec"]["nodeName"] not in closed
         ]
-        for one in wanting:
+        for claim_object in wanting:
             for pool, device in free:
                 if (
-                    one["metadata"]["name"] not in begun
+                    claim_object["metadata"]["name"] not in begun
                     and (pool, device) not in used
                 ):
                     result = {
@@ -241,13 +244,15 @@ class Scheduler:
                         "pool": pool,
                         "device": device,
                     }
-                    self.begun.append((one, {"devices": {"results": [result]}}))
+                    self.begun.append(
+                        (claim_object, {"devices": {"results": [result]}})
+                    )
                     return
 
     def bind(self) -> None:
         """Write what was decided, on the state that it was decided on."""
-        for one, allocation in self.begun:
-            metadata = one["metadata"]
+        for claim_object, allocation in self.begun:
+            metadata = claim_object["metadata"]
             seen = {
                 "uid": metadata["uid"],
                 "resourceVersion": metadata["resourceVersion"],
@@ -283,8 +288,8 @@ class Scheduler:
         for waiting in self.seen["pods"]:
             spec = waiting["spec"]
             names = [
-                one["resourceClaimName"]
-                for one in spec.get("resourceClaims", ())
+                entry["resourceClaimName"]
+                for entry in spec.get("resourceClaims", ())
             ]
             claims = [
                 self.claims[name] for name in names if name in self.claims
@@ -302,11 +307,13 @@ class Scheduler:
 
     def _try(self, waiting: Json, claims: list[Json]) -> None:
         unavailable: list[Json] = []
-        for place in self.seen["nodes"]:
-            name = place["metadata"]["name"]
-            if not comes_to(waiting, place):
+        for node_object in self.seen["nodes"]:
+            name = node_object["metadata"]["name"]
+            if not comes_to(waiting, node_object):
                 continue
-            away = [one for one in claims if nodes_of(one) not in (None, name)]
+            away = [
+                claim for claim in claims if nodes_of(claim) not in (None, name)
+            ]
             unavailable += away
             if not away:
                 self._reserve(waiting, claims)
@@ -314,16 +321,19 @@ class Scheduler:
                 self.server.send("POST", path, {}, {"target": {"name": name}})
                 return
         self._tell(waiting)
-        for one in (
-            one for one in unavailable if not one["status"].get("reservedFor")
+        for claim_object in (
+            claim_object
+            for claim_object in unavailable
+            if not claim_object["status"].get("reservedFor")
         ):
             metadata = {
-                key: one["metadata"][key] for key in ("uid", "resourceVersion")
+                key: claim_object["metadata"][key]
+                for key in ("uid", "resourceVersion")
             }
             change = {"metadata": metadata, "status": {"allocation": None}}
             self.server.send(
                 "PATCH",
-                f"{CLAIMS}/{one['metadata']['name']}/status",
+                f"{CLAIMS}/{claim_object['metadata']['name']}/status",
                 {},
                 change,
             )
@@ -332,8 +342,8 @@ class Scheduler:
 
     def _tell(self, waiting: Json) -> None:
         """Say what keeps a pod from the nodes that it names, in upstream's words and order."""
-        named = [one for one in self.seen["nodes"] if is_named(waiting, one)]
-        tainted = [one for one in named if not tolerates_all(waiting, one)]
+        named = [node for node in self.seen["nodes"] if is_named(waiting, node)]
+        tainted = [node for node in named if not tolerates_all(waiting, node)]
         why = (
             "had untolerated taint(s)"
             if tainted
@@ -342,9 +352,9 @@ class Scheduler:
         message = f"0/{len(self.seen['nodes'])} nodes are available: {len(named)} node(s) {why}."
         path = f"/api/v1/namespaces/{waiting['metadata']['namespace']}/pods/{waiting['metadata']['name']}/status"
         others = [
-            one
-            for one in waiting.get("status", {}).get("conditions", ())
-            if one["type"] != "PodScheduled"
+            entry
+            for entry in waiting.get("status", {}).get("conditions", ())
+            if entry["type"] != "PodScheduled"
         ]
         condition = {
             "type": "PodScheduled",
@@ -362,8 +372,8 @@ class Scheduler:
             "name": pod["metadata"]["name"],
             "uid": pod["metadata"]["uid"],
         }
-        for one in claims:
-            path = f"{CLAIMS}/{one['metadata']['name']}"
+        for claim_object in claims:
+            path = f"{CLAIMS}/{claim_object['metadata']['name']}"
             reserved = (
                 self.server.send("GET", path)
                 .get("status", {})
@@ -402,7 +412,10 @@ def terms_of(pod: Json) -> list[Json]:
 def is_named(pod: Json, node: Json) -> bool:
     name = node["metadata"]["name"]
     return any(
-        all(name in one["values"] for one in term.get("matchFields", ()))
+        all(
+            name in requirement["values"]
+            for requirement in term.get("matchFields", ())
+        )
         for term in terms_of(pod)
     )
 
@@ -410,18 +423,21 @@ def is_named(pod: Json, node: Json) -> bool:
 def is_labelled(pod: Json, node: Json) -> bool:
     labels = node["metadata"].get("labels", {})
     return any(
-        all(one["key"] in labels for one in term.get("matchExpressions", ()))
+        all(
+            requirement["key"] in labels
+            for requirement in term.get("matchExpressions", ())
+        )
         for term in terms_of(pod)
     )
 
 
 def tolerates_all(pod: Json, node: Json) -> bool:
     tolerated = [
-        (one.get("key"), one.get("value"))
-        for one in pod["spec"].get("tolerations", ())
+        (toleration.get("key"), toleration.get("value"))
+        for toleration in pod["spec"].get("tolerations", ())
     ]
     return all(
-        (one["key"], one["value"]) in tolerated for one in taints_of(node)
+        (taint["key"], taint["value"]) in tolerated for taint in taints_of(node)
     )
 
 
@@ -444,8 +460,8 @@ def devices_of(claim: Json) -> list[tuple[str, str]]:
         "devices": {}
     }
     return [
-        (one["pool"], one["device"])
-        for one in allocation["devices"].get("results", ())
+        (result["pool"], result["device"])
+        for result in allocation["devices"].get("results", ())
     ]
 
 
@@ -458,11 +474,11 @@ def crowd(devices: int, *pods: Json) -> list[Json]:
     slices = (
         resource_slice(
             gpus(devices),
-            name=f"slice-{one}",
-            pool=f"pool-{one}",
-            nodeName=f"node-{one}",
+            name=f"slice-{node_index}",
+            pool=f"pool-{node_index}",
+            nodeName=f"node-{node_index}",
         )
-        for one in (0, 1)
+        for node_index in (0, 1)
     )
     claims = (claim(name, request()) for name in NAMES)
     return [
@@ -494,14 +510,17 @@ def gang() -> list[Json]:
 
 def scheduler_pod(tag: str, *flags: str) -> Json:
     """kube-scheduler as kubeadm runs it."""
-    found = pod("kube-scheduler-a")
-    found["metadata"]["namespace"] = "kube-system"
+    scheduler = pod("kube-scheduler-a")
+    scheduler["metadata"]["namespace"] = "kube-system"
     container = {
         "name": "c",
         "image": f"images.example:5000/kube-scheduler:{tag}",
         "command": ["kube-scheduler", *flags],
     }
-    return {**found, "spec": {"containers": [container], "nodeName": "master"}}
+    return {
+        **scheduler,
+        "spec": {"containers": [container], "nodeName": "master"},
+    }
 
 
 @dataclass(frozen=True)
@@ -610,7 +629,7 @@ class World:
         journal.is_undone = False
         self.runs += 1
         name = f"run-{self.runs}{end}"
-        found = run_on(
+        run = run_on(
             client,
             name,
             RememberedRun,
@@ -619,15 +638,15 @@ class World:
             pause=self.pause,
             watch=1,
         )
-        kinds = [kind.plural for kind in found.objects.versions]
-        found.source = partial(self._seen, client, found.source, kinds)
-        found.fence = (
-            fence_of(journal, found.objects, name)
+        kinds = [kind.plural for kind in run.objects.versions]
+        run.source = partial(self._seen, client, run.source, kinds)
+        run.fence = (
+            fence_of(journal, run.objects, name)
             if journal.unfinished
-            else fence_for(FenceKind.AUTO, found.objects, name).fence
+            else fence_for(FenceKind.AUTO, run.objects, name).fence
         )
-        found.probe = SchedulerProbe(found.objects, "default", self.pause)
-        return found
+        run.probe = SchedulerProbe(run.objects, "default", self.pause)
+        return run
 
     def _seen(
         self,
@@ -641,7 +660,9 @@ class World:
         if client.outage or client.dead or is_disturbed:
             return source()
         client.steps = steps.stop
-        return [one for kind in kinds for one in self.server.of(kind)]
+        return [
+            api_object for kind in kinds for api_object in self.server.of(kind)
+        ]
 
     def pause(self, _seconds: float) -> None:
         """Time passes, in which the scheduler writes what it had begun, and hears of news sooner or later."""
@@ -677,7 +698,7 @@ class World:
 
     def _misplaced(self, outcome: ApplyOutcome) -> Iterator[str]:
         """Yield the pods of a run that says that all is well, and that are not bound as planned."""
-        pods = {one["metadata"]["uid"]: one for one in self.server.of("pods")}
+        pods = {pod["metadata"]["uid"]: pod for pod in self.server.of("pods")}
         for unit in outcome.units:
             for demand in unit.demands:
                 if demand.pod in pods:
@@ -774,13 +795,13 @@ class World:
 
     def publish(self, pool: str) -> None:
         """A driver publishes its pool anew, without the last device."""
-        for place, one in list(self.server.objects.items()):
+        for key, api_object in list(self.server.objects.items()):
             if (
-                place[0] == "resourceslices"
-                and one["spec"]["pool"]["name"] == pool
-                and len(one["spec"]["devices"]) > 1
+                key[0] == "resourceslices"
+                and api_object["spec"]["pool"]["name"] == pool
+                and len(api_object["spec"]["devices"]) > 1
             ):
-                spec = one["spec"]
+                spec = api_object["spec"]
                 newer = {
                     **spec["pool"],
                     "generation": spec["pool"]["generation"] + 1,
@@ -794,7 +815,7 @@ class World:
                 }
                 self.server.send(
                     "PATCH",
-                    f"/apis/resource.k8s.io/v1/resourceslices/{place[2]}",
+                    f"/apis/resource.k8s.io/v1/resourceslices/{key[2]}",
                     {},
                     changed,
                 )
@@ -802,17 +823,19 @@ class World:
     def check(self) -> None:
         """Nothing is held twice, no claim is lost, and a fence is there only for a run that has not ended."""
         claims = self.server.of("resourceclaims")
-        held = Counter(device for one in claims for device in devices_of(one))
-        assert [device for device, number in held.items() if number > 1] == []
+        held = Counter(
+            device for claim in claims for device in devices_of(claim)
+        )
+        assert [device for device, count in held.items() if count > 1] == []
         assert (
-            set(NAMES) - {one["metadata"]["name"] for one in claims}
+            set(NAMES) - {claim["metadata"]["name"] for claim in claims}
             <= self.deleted
         )
         assert [
-            one
-            for one in claims
-            if devices_of(one)
-            and FINALIZER not in one["metadata"]["finalizers"]
+            claim
+            for claim in claims
+            if devices_of(claim)
+            and FINALIZER not in claim["metadata"]["finalizers"]
         ] == []
         unfinished = {
             run
@@ -822,15 +845,15 @@ class World:
         }
         assert set(self.fences.values()) <= unfinished
         assert {
-            one["metadata"]["name"]
-            for one in self.server.of("nodes")
-            if is_cordoned(one)
+            node["metadata"]["name"]
+            for node in self.server.of("nodes")
+            if is_cordoned(node)
         } == self.cordoned
         # Who was released by a run never loses what was planned for it.
         released = {
             entry["pod"][1]
-            for one in (self.journal, *self.rivals)
-            for entry in one.of(JournalStep.RELEASE)
+            for journal in (self.journal, *self.rivals)
+            for entry in journal.of(JournalStep.RELEASE)
         }
         if not self.released_by_others:
             assert released.isdisjoint(self.scheduler.deallocated)
@@ -845,13 +868,13 @@ class World:
         """The pods that a run released, which wait without what was written for them."""
         stranded: list[str] = []
         held = {
-            one["metadata"]["name"]
-            for one in self.server.of("resourceclaims")
-            if devices_of(one)
+            claim["metadata"]["name"]
+            for claim in self.server.of("resourceclaims")
+            if devices_of(claim)
         }
-        for one in self.server.of("pods"):
-            spec, name = one["spec"], one["metadata"]["name"]
-            is_waiting = not spec.get("nodeName") and not gates_of(one)
+        for pod_object in self.server.of("pods"):
+            spec, name = pod_object["spec"], pod_object["metadata"]["name"]
+            is_waiting = not spec.get("nodeName") and not gates_of(pod_object)
             wanted = {
                 entry["resourceClaimName"]
                 for entry in spec.get("resourceClaims", ())
@@ -863,7 +886,7 @@ class World:
     @property
     def probes(self) -> list[str]:
         """The pods that ask the scheduler."""
-        names = (one["metadata"]["name"] for one in self.server.of("pods"))
+        names = (pod["metadata"]["name"] for pod in self.server.of("pods"))
         return [name for name in names if name.startswith("dralloc-probe")]
 
     @property
@@ -871,7 +894,7 @@ class World:
         """The runs to which what is fenced belongs."""
         marked = [*self.server.of("devicetaintrules"), *self.server.of("nodes")]
         return {
-            one["metadata"]["name"]: run
-            for one in marked
-            if (run := run_of(one))
+            fence["metadata"]["name"]: run
+            for fence in marked
+            if (run := run_of(fence))
         }

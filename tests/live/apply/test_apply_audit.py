@@ -26,17 +26,17 @@ def verdict(*more: Json, without: str = "") -> list[str]:
         QUESTION.plan(load_documents(with_uids(small_cluster())))
     )
     now = [
-        one
-        for one in with_uids(small_cluster())
-        if one["metadata"]["name"] != without
+        api_object
+        for api_object in with_uids(small_cluster())
+        if api_object["metadata"]["name"] != without
     ]
     return QUESTION.broken_rules(load_documents([*now, *more]), units)
 
 
 def with_uids(objects: list[Json]) -> list[Json]:
-    for one in objects:
-        one["metadata"]["uid"] = f"uid-{one['metadata']['name']}"
-        one.get("spec", {}).pop("schedulingGates", None)
+    for api_object in objects:
+        api_object["metadata"]["uid"] = f"uid-{api_object['metadata']['name']}"
+        api_object.get("spec", {}).pop("schedulingGates", None)
     return objects
 
 

@@ -24,9 +24,9 @@ from wire import claim, pod, request
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Simulated:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    one = Simulated()
-    one.add(*small_cluster())
-    return one
+    simulated = Simulated()
+    simulated.add(*small_cluster())
+    return simulated
 
 
 def apply(server: Simulated, tmp_path: Path, *options: str) -> Result:
@@ -53,9 +53,9 @@ def apply(server: Simulated, tmp_path: Path, *options: str) -> Result:
 
 def allocated(server: Simulated) -> list[str]:
     return [
-        one["metadata"]["name"]
-        for one in server.of("resourceclaims")
-        if devices_of(one)
+        claim["metadata"]["name"]
+        for claim in server.of("resourceclaims")
+        if devices_of(claim)
     ]
 
 
@@ -171,7 +171,7 @@ def test_what_is_left_alone_is_a_failure(
     server.denied = frozenset(["pods"])
     result = apply(server, tmp_path, "--yes", "--json")
     assert result.exit_code == Exit.FAILED
-    assert [one["key"] for one in json.loads(result.stdout)["asides"]] == [
+    assert [aside["key"] for aside in json.loads(result.stdout)["asides"]] == [
         "default/train"
     ]
 
@@ -220,13 +220,13 @@ def test_taking_back_tells_what_was_taken(
         patched.setattr(Executor, "_allocate", lambda *_: 1 / 0)
         assert apply(server, tmp_path, "--yes").exit_code == Exit.DEFECT
     assert [
-        one["metadata"].get("finalizers", [])
-        for one in server.of("resourceclaims")
+        claim["metadata"].get("finalizers", [])
+        for claim in server.of("resourceclaims")
     ] == [[], [FINALIZER]]
     assert (
         apply(server, tmp_path, "--rollback").stdout == "taken back: 1 claim\n"
     )
     assert [
-        one["metadata"].get("finalizers", [])
-        for one in server.of("resourceclaims")
+        claim["metadata"].get("finalizers", [])
+        for claim in server.of("resourceclaims")
     ] == [[], []]

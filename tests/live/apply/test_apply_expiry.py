@@ -92,7 +92,7 @@ def test_what_a_run_has_fenced_that_may_be_at_work_stays(
     outcome = run.write(run.plan()[1])
     assert outcome.failed
     assert outcome.claims == []
-    assert [one.run for one in outcome.foreign] == [holder]
+    assert [fence.run for fence in outcome.foreign] == [holder]
     assert fences(server) == [holder]
 
 
@@ -104,8 +104,8 @@ def test_a_run_whose_time_is_over_writes_nothing_more() -> None:
     outcome = run.write(run.plan()[1])
     assert outcome.claims == []
     assert not any(
-        one.get("status", {}).get("allocation")
-        for one in server.of("resourceclaims")
+        claim.get("status", {}).get("allocation")
+        for claim in server.of("resourceclaims")
     )
     assert fences(server) == []
 

@@ -24,8 +24,8 @@ GATE = {"name": "dralloc.dev/batch"}
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivePlane]:
-    with live(tmp_path_factory.mktemp("plane")) as found:
-        yield found
+    with live(tmp_path_factory.mktemp("plane")) as live_plane:
+        yield live_plane
 
 
 @pytest.fixture(autouse=True)
@@ -33,19 +33,19 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
-def gated(one: Json) -> Json:
+def gated(manifest: Json) -> Json:
     """The object with pods that wait for dralloc."""
     pods = (
-        [one]
-        if one["kind"] == "Pod"
-        else [one["spec"]["template"]]
-        if one["kind"] in ("Deployment", "Job")
+        [manifest]
+        if manifest["kind"] == "Pod"
+        else [manifest["spec"]["template"]]
+        if manifest["kind"] in ("Deployment", "Job")
         else []
     )
     for pod in pods:
         if not pod["spec"].get("nodeName"):
             pod["spec"]["schedulingGates"] = [GATE]
-    return one
+    return manifest
 
 
 def apply(plane: LivePlane, tmp_path: Path, *options: str) -> Json:
@@ -63,8 +63,8 @@ def apply(plane: LivePlane, tmp_path: Path, *options: str) -> Json:
         app, [*arguments, "--journal", str(tmp_path / "journal")]
     )
     assert result.exit_code == 0, result.output
-    found: Json = json.loads(result.stdout)
-    return found
+    answer: Json = json.loads(result.stdout)
+    return answer
 
 
 def state(
@@ -77,13 +77,13 @@ def state(
             for kind in ("Pod", "ResourceClaim", "DeviceTaintRule")
         )
     nodes = {
-        str(key_of(one)): one["spec"]["nodeName"]
-        for one in pods
-        if one["spec"].get("nodeName")
+        str(key_of(pod)): pod["spec"]["nodeName"]
+        for pod in pods
+        if pod["spec"].get("nodeName")
     }
     return (
         nodes,
-        {str(key_of(one)): devices_of(one) for one in claims},
+        {str(key_of(claim)): devices_of(claim) for claim in claims},
         len(rules),
     )
 
@@ -94,11 +94,11 @@ def settled(
     """The state once all planned pods are bound."""
     end = time.monotonic() + PATIENCE
     while (
-        planned.keys() - (found := state(plane))[0].keys()
+        planned.keys() - (current_state := state(plane))[0].keys()
         and time.monotonic() < end
     ):
         time.sleep(0.5)
-    return found
+    return current_state
 
 
 @pytest.mark.parametrize(
@@ -120,22 +120,24 @@ def test_planned_pods_are_bound_as_planned_while_the_scheduler_runs(
         if path.name != "expected.yaml"
     ]
     with plane.running_scheduler():
-        plane.add(gated(one) for one in load_objects(*files))
+        plane.add(gated(manifest) for manifest in load_objects(*files))
         answer = apply(plane, tmp_path, *options)
         pods = {
-            one["demand"]: one["node"]
-            for one in answer["plan"]["placed"]
-            if [*one["claims"]] != [one["demand"]]
+            placement["demand"]: placement["node"]
+            for placement in answer["plan"]["placed"]
+            if [*placement["claims"]] != [placement["demand"]]
         }
         nodes, devices, fences = settled(plane, pods)
     assert answer["placed"]
     assert {pod: nodes.get(pod) for pod in pods} == pods
-    for one in answer["plan"]["placed"]:
-        for claim, allocation in one["claims"].items():
+    for placement in answer["plan"]["placed"]:
+        for claim, allocation in placement["claims"].items():
             assert devices[claim] == devices_of(
                 {"status": {"allocation": allocation}}
             )
     assert fences == 0
-    held = Counter(device for each in devices.values() for device in each)
+    held = Counter(
+        device for claim_devices in devices.values() for device in claim_devices
+    )
     if model != "fair-share":
         assert max(held.values()) == 1

@@ -45,20 +45,24 @@ def plane(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LivePlane]:
     with (
-        live(tmp_path_factory.mktemp("plane"), rules=request.param) as found,
-        found.running_scheduler(),
+        live(
+            tmp_path_factory.mktemp("plane"), rules=request.param
+        ) as live_plane,
+        live_plane.running_scheduler(),
     ):
         slices = (
             resource_slice(
                 gpus(2),
-                name=f"s-{one}",
-                pool=f"p-{one}",
-                nodeName=f"node-{one}",
+                name=f"s-{node_index}",
+                pool=f"p-{node_index}",
+                nodeName=f"node-{node_index}",
             )
-            for one in (0, 1)
+            for node_index in (0, 1)
         )
-        found.add([node("node-0"), node("node-1"), device_class(), *slices])
-        yield found
+        live_plane.add(
+            [node("node-0"), node("node-1"), device_class(), *slices]
+        )
+        yield live_plane
 
 
 def wanting() -> list[Json]:
@@ -83,22 +87,24 @@ def run(
                 "wait": 5,
                 "pause": time.sleep,
             }
-            one = run_on(
+            apply_run = run_on(
                 journal.client,
                 journal.run or f"run-{time.time_ns()}",
                 **settings,
             )
-            one.fence = (
-                fence_of(journal, one.objects, one.name)
+            apply_run.fence = (
+                fence_of(journal, apply_run.objects, apply_run.name)
                 if journal.unfinished
-                else fence_for(FenceKind.AUTO, one.objects, one.name).fence
+                else fence_for(
+                    FenceKind.AUTO, apply_run.objects, apply_run.name
+                ).fence
             )
             if then == "apply":
-                one.write(one.plan()[1])
+                apply_run.write(apply_run.plan()[1])
             elif then == "resume":
-                one.resume()
+                apply_run.resume()
             else:
-                one.rollback()
+                apply_run.rollback()
 
 
 def everything(
@@ -110,15 +116,15 @@ def everything(
         for kind in ("ResourceClaim", "Pod", "Node")
     )
     rules = objects.listed(RULES)["items"] if RULES in objects.versions else []
-    fenced = [one for one in nodes if taints_of(one)]
+    fenced = [item for item in nodes if taints_of(item)]
     return claims, pods, [*rules, *fenced]
 
 
-@pytest.mark.parametrize("number", range(KILLS))
+@pytest.mark.parametrize("run_index", range(KILLS))
 def test_whatever_happens_nothing_is_held_twice_and_no_fence_is_left(
-    plane: LivePlane, number: int
+    plane: LivePlane, run_index: int
 ) -> None:
-    random = Random(number)
+    random = Random(run_index)
     plane.wipe(("Pod", "ResourceClaim"))
     plane.add(wanting())
     journal = Journalled()
@@ -127,26 +133,26 @@ def test_whatever_happens_nothing_is_held_twice_and_no_fence_is_left(
             [refusal(409), refusal(403), refusal(429), unanswered]
         )
     }
-    if number % 2:
-        agenda[number // 2 % STEPS] = journal.kill
+    if run_index % 2:
+        agenda[run_index // 2 % STEPS] = journal.kill
     run(plane, journal, agenda, "apply")
     while journal.unfinished:
         run(plane, journal, {}, random.choice(["resume", "rollback"]))
     time.sleep(0.3)
     with plane.objects() as (_, objects):
         claims, pods, fenced = everything(objects)
-    held = Counter(device for one in claims for device in devices_of(one))
+    held = Counter(device for item in claims for device in devices_of(item))
     assert [device for device, times in held.items() if times > 1] == []
     assert fenced == []
-    assert sorted(one["metadata"]["name"] for one in claims) == [
+    assert sorted(item["metadata"]["name"] for item in claims) == [
         "a",
         "b",
         "c",
         "d",
     ]
     assert all(
-        FINALIZER in one["metadata"]["finalizers"]
-        for one in claims
-        if devices_of(one)
+        FINALIZER in item["metadata"]["finalizers"]
+        for item in claims
+        if devices_of(item)
     )
     assert len(pods) == 3

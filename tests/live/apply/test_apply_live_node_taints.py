@@ -25,17 +25,17 @@ NETWORK = "remote.example.com"
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivePlane]:
     with (
-        live(tmp_path_factory.mktemp("plane"), rules=False) as found,
-        found.running_scheduler(),
+        live(tmp_path_factory.mktemp("plane"), rules=False) as live_plane,
+        live_plane.running_scheduler(),
     ):
         remote = resource_slice(
             gpus(4), name="remote", pool="remote", driver=NETWORK, allNodes=True
         )
         spare = {**node("spare"), "spec": {"unschedulable": True}}
-        found.add(
+        live_plane.add(
             [node(), spare, device_class(), resource_slice(gpus(4)), remote]
         )
-        yield found
+        yield live_plane
 
 
 @pytest.fixture(autouse=True)
@@ -81,29 +81,29 @@ def apply(plane: LivePlane, tmp_path: Path, *options: str) -> Json:
     done = subprocess.run(
         command(plane, tmp_path, *options), capture_output=True, check=True
     )
-    found: Json = json.loads(done.stdout)
-    return found
+    answer: Json = json.loads(done.stdout)
+    return answer
 
 
 def listed(plane: LivePlane, kind: str) -> list[Json]:
     with plane.objects() as (_, objects):
-        found: list[Json] = objects.listed(KINDS[kind])["items"]
-    return found
+        items: list[Json] = objects.listed(KINDS[kind])["items"]
+    return items
 
 
 def fenced(plane: LivePlane) -> list[str]:
     return [
-        one["metadata"]["name"]
-        for one in listed(plane, "Node")
-        if run_of({**one, "kind": "Node"})
+        item["metadata"]["name"]
+        for item in listed(plane, "Node")
+        if run_of({**item, "kind": "Node"})
     ]
 
 
 def cordoned(plane: LivePlane) -> list[str]:
     return [
-        one["metadata"]["name"]
-        for one in listed(plane, "Node")
-        if is_cordoned(one)
+        item["metadata"]["name"]
+        for item in listed(plane, "Node")
+        if is_cordoned(item)
     ]
 
 
@@ -117,8 +117,8 @@ def until(holds: Callable[[], bool]) -> None:
 
 def bound(plane: LivePlane) -> dict[str, str | None]:
     return {
-        one["metadata"]["name"]: one["spec"].get("nodeName")
-        for one in listed(plane, "Pod")
+        pod["metadata"]["name"]: pod["spec"].get("nodeName")
+        for pod in listed(plane, "Pod")
     }
 
 
@@ -143,7 +143,10 @@ def test_a_killed_process_leaves_its_taints_to_who_comes_next(
     until(lambda: fenced(plane) == ["node-0", "spare"])
     until(
         lambda: (
-            sum(bool(devices_of(one)) for one in listed(plane, "ResourceClaim"))
+            sum(
+                bool(devices_of(item))
+                for item in listed(plane, "ResourceClaim")
+            )
             >= written
         )
     )
@@ -162,8 +165,8 @@ def test_a_killed_process_leaves_its_taints_to_who_comes_next(
         return
     # What was bound before the process was killed is kept, and named by the exit code; the rest is taken back.
     held = {
-        one["metadata"]["name"]: bool(devices_of(one))
-        for one in listed(plane, "ResourceClaim")
+        item["metadata"]["name"]: bool(devices_of(item))
+        for item in listed(plane, "ResourceClaim")
     }
     kept = {name: where is not None for name, where in bound(plane).items()}
     assert again.returncode == int(any(kept.values()))

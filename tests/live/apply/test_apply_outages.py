@@ -36,9 +36,9 @@ def begun() -> Simulated:
 
 def held(server: Simulated) -> list[str]:
     return [
-        one["metadata"]["name"]
-        for one in server.of("resourceclaims")
-        if devices_of(one)
+        claim["metadata"]["name"]
+        for claim in server.of("resourceclaims")
+        if devices_of(claim)
     ]
 
 
@@ -192,7 +192,7 @@ def test_another_runs_fence_is_named_and_is_a_failure() -> None:
     run = run_on(server)
     outcome = run.write(run.plan()[1])
     assert outcome.failed
-    assert [one.reason for one in outcome.unplaced] == [
+    assert [aside.reason for aside in outcome.unplaced] == [
         "fits on no node; run run-7 fences 1 part of the cluster"
     ] * 2
     assert outcome.to_dict()["foreign"][0]["parts"] == ["Node node-0"]
@@ -222,17 +222,17 @@ def test_what_is_fenced_is_shown_and_lifted(tmp_path: Path) -> None:
     shown = apply(server, tmp_path, "--status", "--json")
     assert shown.exit_code == Exit.FAILED
     answer = json.loads(shown.stdout)
-    assert [one["run"] for one in answer["fences"]] == ["run-7", "run-8"]
+    assert [fence["run"] for fence in answer["fences"]] == ["run-7", "run-8"]
     assert answer["unfinished"] == "run-7"
-    assert all(one["since"] for one in answer["fences"])
+    assert all(fence["since"] for fence in answer["fences"])
     assert (
         "run run-7 is unfinished" in apply(server, tmp_path, "--status").stdout
     )
     apply(server, tmp_path, "--lift", "run-8")
     assert server.of("devicetaintrules") == []
     assert [
-        one["run"]
-        for one in json.loads(
+        fence["run"]
+        for fence in json.loads(
             apply(server, tmp_path, "--status", "--json").stdout
         )["fences"]
     ] == ["run-7"]

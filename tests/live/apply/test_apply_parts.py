@@ -35,32 +35,32 @@ VERSIONS = served(ApiServer(Simulated(), ReadLimits(), verified=True))
 
 
 def test_a_journal_is_read_back(tmp_path: Path) -> None:
-    one = JournalFile(tmp_path / "deep" / "journal")
-    assert not one.unfinished
-    one.add(JournalStep.BEGIN, run="r", units=[])
-    one.add(JournalStep.FENCE, parts=["a/b"])
-    again = JournalFile(one.path)
-    assert again.entries == one.entries
+    journal = JournalFile(tmp_path / "deep" / "journal")
+    assert not journal.unfinished
+    journal.add(JournalStep.BEGIN, run="r", units=[])
+    journal.add(JournalStep.FENCE, parts=["a/b"])
+    again = JournalFile(journal.path)
+    assert again.entries == journal.entries
     assert again.unfinished
     assert again.run == "r"
-    one.close()
+    journal.close()
     again.add(JournalStep.END)
-    assert not JournalFile(one.path).unfinished
+    assert not JournalFile(journal.path).unfinished
     again.add(JournalStep.BEGIN, run="s", units=[])
-    assert [entry["step"] for entry in JournalFile(one.path).entries] == [
+    assert [entry["step"] for entry in JournalFile(journal.path).entries] == [
         "begin"
     ]
 
 
 def test_a_line_that_was_cut_off_counts_for_nothing(tmp_path: Path) -> None:
-    one = JournalFile(tmp_path / "journal")
-    one.add(JournalStep.BEGIN, run="r", units=[])
-    with one.path.open("ab") as file:
+    journal = JournalFile(tmp_path / "journal")
+    journal.add(JournalStep.BEGIN, run="r", units=[])
+    with journal.path.open("ab") as file:
         file.write(b'{"step": "fen')
-    again = JournalFile(one.path)
+    again = JournalFile(journal.path)
     assert [entry["step"] for entry in again.entries] == ["begin"]
     again.add(JournalStep.END)
-    assert [entry["step"] for entry in JournalFile(one.path).entries] == [
+    assert [entry["step"] for entry in JournalFile(journal.path).entries] == [
         "begin",
         "end",
     ]
@@ -143,7 +143,7 @@ def test_a_fenced_node_keeps_its_other_taints_and_what_is_ordered_meanwhile() ->
     ]
     assert fence.take("a")  # once more is no mistake
     assert not NodeTaintFence(objects, "run-2").take("a")
-    assert [run_of(one) for one in server.of("nodes")] == ["run-1", "run-1"]
+    assert [run_of(item) for item in server.of("nodes")] == ["run-1", "run-1"]
     server.send(
         "PATCH", "/api/v1/nodes/a", {}, {"spec": {"unschedulable": True}}
     )
@@ -182,8 +182,8 @@ def test_an_odd_selector_is_named() -> None:
 
 def names(objects: list[Json], selection: Selection) -> list[str]:
     return [
-        f"{one['kind']} {one['metadata']['name']}"
-        for one in selection.of(objects)
+        f"{item['kind']} {item['metadata']['name']}"
+        for item in selection.of(objects)
     ]
 
 
@@ -205,8 +205,8 @@ def test_a_claim_is_selected_with_its_pod() -> None:
     ]
     assert names(objects, Selection(gated=True)) == ["Pod p", "ResourceClaim a"]
     assert names(objects, Selection(namespaces=frozenset(["x"]))) == []
-    left = Selection().but([])
-    assert names(objects, left) == kept
+    selection = Selection().but([])
+    assert names(objects, selection) == kept
 
 
 def test_a_pod_whose_devices_many_nodes_reach_is_kept_on_its_node() -> None:
@@ -251,8 +251,8 @@ def test_a_gang_is_written_together_or_not_at_all() -> None:
     server = Simulated()
     labels = {"team": "one"}
     pods = [gated(name, name) for name in ("p", "q")]
-    for one in pods:
-        one["metadata"]["labels"] = labels
+    for pod_object in pods:
+        pod_object["metadata"]["labels"] = labels
     server.add(
         node(),
         device_class(),
@@ -333,9 +333,11 @@ def test_claims_of_templates_are_waited_for() -> None:
     run = run_on(server, wait=5, pause=controller)
     _, units, asides = run.plan()
     assert asides == []
-    assert [str(one.key) for unit in units for one in unit.claims] == [
-        "default/p-gpu-x"
-    ]
+    assert [
+        str(written_claim.key)
+        for unit in units
+        for written_claim in unit.claims
+    ] == ["default/p-gpu-x"]
 
 
 def test_another_gate_keeps_a_pod_out_of_the_plan() -> None:
@@ -405,8 +407,8 @@ def test_a_fence_is_lifted_although_others_write_its_objects(
     server = Simulated()
     server.add(node())
     kind(LiveObjects(server, VERSIONS), "run-1").take(FENCES[kind])
-    (one,) = server.of(plural)
-    path = kind_path(plural, one["metadata"]["name"])
+    (item,) = server.of(plural)
+    path = kind_path(plural, item["metadata"]["name"])
 
     def write() -> None:
         server.send(
@@ -434,7 +436,7 @@ def fenced(server: Simulated) -> list[Json]:
     """What keeps others away."""
     return [
         *server.of("devicetaintrules"),
-        *(one for one in server.of("nodes") if run_of(one)),
+        *(item for item in server.of("nodes") if run_of(item)),
     ]
 
 

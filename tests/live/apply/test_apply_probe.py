@@ -23,7 +23,7 @@ def probing(server: Simulated, pause: Callable[[float], None]) -> ApplyRun:
 
 
 def names(server: Simulated) -> list[str]:
-    return [one["metadata"]["name"] for one in server.of("pods")]
+    return [pod["metadata"]["name"] for pod in server.of("pods")]
 
 
 def begun() -> tuple[Simulated, Scheduler]:
@@ -53,7 +53,7 @@ def test_nothing_is_written_before_the_scheduler_knows_of_the_fence() -> None:
     assert len(looks) >= 6
     assert outcome.unasked == ""
     assert len(outcome.claims) == 2
-    assert [one["metadata"]["name"] for one in server.of("pods")] == [
+    assert [pod["metadata"]["name"] for pod in server.of("pods")] == [
         "serve",
         "train",
     ]
@@ -81,9 +81,9 @@ def test_a_scheduler_that_does_not_honour_the_fence_is_not_written_beside(
         run.write(run.plan()[1])
     assert not any(map(devices_of, server.of("resourceclaims")))
     assert all(
-        "taints" not in one.get("spec", {}) for one in server.of("nodes")
+        "taints" not in node.get("spec", {}) for node in server.of("nodes")
     )
-    assert [one["metadata"]["name"] for one in server.of("pods")] == [
+    assert [pod["metadata"]["name"] for pod in server.of("pods")] == [
         "serve",
         "train",
     ]

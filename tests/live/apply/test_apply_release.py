@@ -53,8 +53,8 @@ def busy(
 
 def bound(server: Simulated) -> dict[str, str | None]:
     return {
-        one["metadata"]["name"]: one["spec"].get("nodeName")
-        for one in server.of("pods")
+        item["metadata"]["name"]: item["spec"].get("nodeName")
+        for item in server.of("pods")
     }
 
 
@@ -71,11 +71,13 @@ def test_gated_pods_are_bound_as_planned_under_every_fence(
     outcome = run.write([unit for unit in units if unit.demands[0].pod])
     assert (outcome.asides, outcome.findings) == ((), ())
     assert bound(server) == {
-        one.key.name: one.node for unit in outcome.units for one in unit.demands
+        demand.key.name: demand.node
+        for unit in outcome.units
+        for demand in unit.demands
     }
     assert scheduler.deallocated == []
     assert all(
-        "taints" not in one.get("spec", {}) for one in server.of("nodes")
+        "taints" not in item.get("spec", {}) for item in server.of("nodes")
     )
 
 
@@ -118,8 +120,8 @@ def test_a_fence_that_the_scheduler_ignores_is_void() -> None:
         run.write(run.plan()[1])
         held |= Counter(
             device
-            for one in server.of("resourceclaims")
-            for device in devices_of(one)
+            for item in server.of("resourceclaims")
+            for device in devices_of(item)
         )
     assert max(held.values()) > 1
 
@@ -129,16 +131,16 @@ def outcome_of(server: Simulated, becomes: Json | None) -> list[str]:
     run = run_on(server, watch=1)
 
     def happen(_seconds: float) -> None:
-        one = server.objects.get(("pods", "default", "p"))
-        if one is None or one["spec"]["schedulingGates"]:
+        pod_object = server.objects.get(("pods", "default", "p"))
+        if pod_object is None or pod_object["spec"]["schedulingGates"]:
             return
         if becomes is None:
             del server.objects["pods", "default", "p"]
         else:
             server.objects["pods", "default", "p"] = {
-                **one,
+                **pod_object,
                 **becomes,
-                "spec": {**one["spec"], **becomes["spec"]},
+                "spec": {**pod_object["spec"], **becomes["spec"]},
             }
 
     run.pause = happen
@@ -268,9 +270,9 @@ def test_a_pod_is_not_released_without_a_claim_that_was_allocated_before() -> (
 
 def released_of(server: Simulated) -> list[str]:
     return [
-        one["metadata"]["name"]
-        for one in server.of("pods")
-        if one["spec"].get("schedulingGates") == []
+        item["metadata"]["name"]
+        for item in server.of("pods")
+        if item["spec"].get("schedulingGates") == []
     ]
 
 
@@ -286,9 +288,9 @@ def test_a_rollback_takes_nothing_from_pods_that_are_released() -> None:
         world.journal.entries.append({"step": "plan", "units": []})
         world.rollback({})
         held = [
-            one["metadata"]["name"]
-            for one in world.server.of("resourceclaims")
-            if devices_of(one) and one["metadata"]["name"] in "abc"
+            item["metadata"]["name"]
+            for item in world.server.of("resourceclaims")
+            if devices_of(item) and item["metadata"]["name"] in "abc"
         ]
         assert held == (["a", "b", "c"] if begun else []), step
         released = released_of(world.server)
@@ -568,7 +570,7 @@ def test_what_the_scheduler_takes_back_of_pods_without_a_gate_is_planned_anew() 
     def works(_seconds: float) -> None:
         """The scheduler tries the pod in the middle of the first fence, and again in the end."""
         fenced = any(
-            one.get("spec", {}).get("taints") for one in server.of("nodes")
+            item.get("spec", {}).get("taints") for item in server.of("nodes")
         )
         if not fenced or not tries:
             scheduler.settle()
@@ -582,7 +584,10 @@ def test_what_the_scheduler_takes_back_of_pods_without_a_gate_is_planned_anew() 
     assert scheduler.deallocated == ["q"]
     assert (outcome.asides, outcome.findings) == ((), ())
     (demand,) = [
-        one for unit in outcome.units for one in unit.demands if one.pod
+        unit_demand
+        for unit in outcome.units
+        for unit_demand in unit.demands
+        if unit_demand.pod
     ]
     assert bound(server)["q"] == demand.node
 
@@ -600,7 +605,7 @@ def test_a_pod_whose_claims_are_allocated_is_released_only_if_a_node_has_room() 
     run = run_on(server)
     outcome = run.write(run.plan()[1])
     assert [str(key) for key in outcome.released] == ["default/small"]
-    told = {str(one.key): one.reason for one in outcome.asides}
+    told = {str(aside.key): aside.reason for aside in outcome.asides}
     why = "its claims are allocated, and no node has room for it"
     assert told == {"default/large": why}
 
@@ -622,7 +627,9 @@ def test_the_rest_of_a_gang_that_waits_for_it_is_released() -> None:
     for gated_only in (True, False):
         run = run_on(server, selection=Selection(gated=gated_only))
         _, units, asides = run.plan()
-        released = [one.key.name for unit in units for one in unit.demands]
+        released = [
+            demand.key.name for unit in units for demand in unit.demands
+        ]
         assert "q" in released, gated_only
         assert "p" not in released
         assert asides == []

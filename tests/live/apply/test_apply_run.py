@@ -19,12 +19,12 @@ from simulated import Simulated
 
 def devices(server: Simulated) -> dict[str, list[str]]:
     return {
-        one["metadata"]["name"]: [
+        claim["metadata"]["name"]: [
             result["device"]
-            for result in one["status"]["allocation"]["devices"]["results"]
+            for result in claim["status"]["allocation"]["devices"]["results"]
         ]
-        for one in server.of("resourceclaims")
-        if one.get("status", {}).get("allocation")
+        for claim in server.of("resourceclaims")
+        if claim.get("status", {}).get("allocation")
     }
 
 

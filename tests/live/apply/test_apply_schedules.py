@@ -21,18 +21,18 @@ def test_killed_at_every_step(then: str, node_taints: bool) -> None:
     every = setting.world().apply({})
     assert 100 < every < STEPS
     for step in range(every):
-        one = setting.world()
-        one.apply({step: one.journal.kill})
-        unfinished = one.journal.unfinished
-        one.scheduler.settle()
+        world = setting.world()
+        world.apply({step: world.journal.kill})
+        unfinished = world.journal.unfinished
+        world.scheduler.settle()
         if then == "resume":
-            one.apply({})
+            world.apply({})
         else:
-            one.rollback({})
-        one.check()
+            world.rollback({})
+        world.check()
         allocated = [
             claim
-            for claim in one.server.of("resourceclaims")
+            for claim in world.server.of("resourceclaims")
             if devices_of(claim)
         ]
         if then == "resume":
@@ -46,21 +46,21 @@ def test_killed_at_every_step(then: str, node_taints: bool) -> None:
 
 
 def test_a_killed_client_says_nothing_more() -> None:
-    one: World = Setting().world()
-    one.apply({3: one.journal.kill})
+    world: World = Setting().world()
+    world.apply({3: world.journal.kill})
     with pytest.raises(Killed):
-        one.journal.client.step()
+        world.journal.client.step()
 
 
 def test_half_of_a_gang_is_taken_back_when_the_plan_no_longer_fits() -> None:
     for step in range(Setting(gang=True).world().apply({})):
-        one = Setting(gang=True).world()
-        one.apply({step: one.journal.kill})
-        one.cordon("node-1")
-        one.end()
-        one.check()
+        world = Setting(gang=True).world()
+        world.apply({step: world.journal.kill})
+        world.cordon("node-1")
+        world.end()
+        world.check()
         held = {
             claim["metadata"]["name"]: bool(devices_of(claim))
-            for claim in one.server.of("resourceclaims")
+            for claim in world.server.of("resourceclaims")
         }
         assert held["a"] == held["b"] == held["c"], step

@@ -64,7 +64,7 @@ def queue(
     cache = WatchCache(LiveObjects(server, versions))
     cache.start()
     kind = TaintRuleFence if RULES in versions else NodeTaintFence
-    found = BatchQueue(
+    batch_queue = BatchQueue(
         objects=objects,
         cache=cache,
         question=Question(Mode.FIRST_FIT),
@@ -84,13 +84,13 @@ def queue(
         clock=clock,
     )
     try:
-        yield found
+        yield batch_queue
     finally:
         cache.close()
 
 
 def crowd(pods: int) -> list[Json]:
-    names = [f"p{number}" for number in range(pods)]
+    names = [f"p{pod_index}" for pod_index in range(pods)]
     claims = [claim(name, request()) for name in names]
     return [
         node(),
@@ -103,7 +103,7 @@ def crowd(pods: int) -> list[Json]:
 
 def waiting(server: Simulated) -> list[str]:
     return [
-        one["metadata"]["name"] for one in server.of("pods") if gates_of(one)
+        pod["metadata"]["name"] for pod in server.of("pods") if gates_of(pod)
     ]
 
 

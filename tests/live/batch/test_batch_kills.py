@@ -37,10 +37,13 @@ def worked(
     """A replica works while something happens at each of its steps; how many it took."""
     client = Client(server)
     client.agenda = dict.fromkeys(range(1000), lambda: what(client))
-    with suppress(Killed), queue(server, clock, at_least=1, wire=client) as one:
-        one.lease.renew()
-        one.step()
-        one.step()
+    with (
+        suppress(Killed),
+        queue(server, clock, at_least=1, wire=client) as replica,
+    ):
+        replica.lease.renew()
+        replica.step()
+        replica.step()
     return client.steps
 
 
@@ -70,8 +73,8 @@ def is_at(step: int, client: Client) -> bool:
 def holders(server: Simulated) -> Counter[tuple[str, str]]:
     return Counter(
         device
-        for one in server.of("resourceclaims")
-        for device in devices_of(one)
+        for item in server.of("resourceclaims")
+        for device in devices_of(item)
     )
 
 
@@ -137,14 +140,14 @@ def test_half_of_a_pod_is_taken_back_if_the_rest_has_no_place_any_more() -> (
     assert devices_of(server.one("resourceclaims", "c")) == [
         ("pool-0", "gpu-0")
     ]
-    left = server.one("resourceclaims", "a")["metadata"]
-    assert FINALIZER not in left["finalizers"]
-    assert RUN not in left["annotations"]
+    metadata = server.one("resourceclaims", "a")["metadata"]
+    assert FINALIZER not in metadata["finalizers"]
+    assert RUN not in metadata["annotations"]
 
 
 def test_what_is_reserved_is_not_taken_back() -> None:
     server = half_written()
-    (held,) = [one for one in server.of("resourceclaims") if devices_of(one)]
+    (held,) = [item for item in server.of("resourceclaims") if devices_of(item)]
     user = {"resource": "pods", "name": "other", "uid": "of-other"}
     server.objects["resourceclaims", "default", "a"] = {
         **held,

@@ -44,12 +44,12 @@ def account(
     names = ("rbac.yaml", *(("node-taints.yaml",) if taints_nodes else ()))
     files = [root / "deploy" / name for name in names]
     with plane.objects() as (server, _):
-        for one in (
-            one
+        for manifest in (
+            manifest
             for file in files
-            for one in yaml.safe_load_all(file.read_text())
+            for manifest in yaml.safe_load_all(file.read_text())
         ):
-            server.wire.send("POST", PATHS[one["kind"]], {}, one)
+            server.wire.send("POST", PATHS[manifest["kind"]], {}, manifest)
         wanted = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenRequest",
@@ -101,11 +101,11 @@ def replica(
             process.terminate()
 
 
-def waiting(number: int) -> Json:
+def waiting(pod_index: int) -> Json:
     entry = {"name": "gpu", "resourceClaimTemplateName": "one"}
     containers = [{"name": "c", "image": "x"}]
     return pod(
-        f"p{number}",
+        f"p{pod_index}",
         resourceClaims=[entry],
         schedulingGates=[{"name": GATE}],
         containers=containers,
@@ -123,17 +123,20 @@ def crowd() -> list[Json]:
     }
     slices = (
         resource_slice(
-            gpus(4), name=f"s-{one}", pool=f"p-{one}", nodeName=f"node-{one}"
+            gpus(4),
+            name=f"s-{node_index}",
+            pool=f"p-{node_index}",
+            nodeName=f"node-{node_index}",
         )
-        for one in (0, 1)
+        for node_index in (0, 1)
     )
     return [node("node-0"), node("node-1"), device_class(), template, *slices]
 
 
-def told(one: Json) -> bool:
+def told(pod_object: Json) -> bool:
     return any(
-        each["type"] == "dralloc.dev/Placed"
-        for each in one["status"].get("conditions", ())
+        condition["type"] == "dralloc.dev/Placed"
+        for condition in pod_object["status"].get("conditions", ())
     )
 
 
@@ -145,9 +148,9 @@ def test_all_pods_are_bound_or_told_why_although_leaders_are_killed(
         kubeconfig = account(plane, root, tmp_path)
         plane.add(crowd())
         with replica(root, kubeconfig, "one") as first:
-            plane.add(waiting(number) for number in range(4))
+            plane.add(waiting(pod_index) for pod_index in range(4))
             until(plane, lambda: progress(plane) == (4, 0))
-            plane.add(waiting(number) for number in range(4, 10))
+            plane.add(waiting(pod_index) for pod_index in range(4, 10))
             until(plane, lambda: bool(fenced(plane)))
             first.kill()
         assert fenced(plane) != []
@@ -171,7 +174,7 @@ def test_without_device_taint_rules_nodes_are_tainted_meanwhile(
     with live(plane_folder, rules=False) as plane, plane.running_scheduler():
         kubeconfig = account(plane, root, tmp_path)
         plane.add(crowd())
-        plane.add(waiting(number) for number in range(6))
+        plane.add(waiting(pod_index) for pod_index in range(6))
         with replica(root, kubeconfig, "one"):
             until(plane, lambda: bool(fenced(plane)))
             until(plane, lambda: progress(plane) == (6, 0))
@@ -181,31 +184,31 @@ def test_without_device_taint_rules_nodes_are_tainted_meanwhile(
 
 def listed(plane: LivePlane, kind: str) -> list[Json]:
     with plane.objects() as (_, objects):
-        found: list[Json] = objects.listed(KINDS[kind])["items"]
-    return found
+        items: list[Json] = objects.listed(KINDS[kind])["items"]
+    return items
 
 
 def fenced(plane: LivePlane) -> list[str]:
     return [
-        one["metadata"]["name"]
-        for one in listed(plane, "Node")
-        if taints_of(one)
+        item["metadata"]["name"]
+        for item in listed(plane, "Node")
+        if taints_of(item)
     ]
 
 
 def held(plane: LivePlane) -> list[tuple[str, str]]:
     return [
         device
-        for one in listed(plane, "ResourceClaim")
-        for device in devices_of(one)
+        for item in listed(plane, "ResourceClaim")
+        for device in devices_of(item)
     ]
 
 
 def progress(plane: LivePlane) -> tuple[int, int]:
     """How many pods are bound, and how many of the others know nothing."""
     pods = listed(plane, "Pod")
-    others = [one for one in pods if not one["spec"].get("nodeName")]
-    return len(pods) - len(others), sum(not told(one) for one in others)
+    others = [item for item in pods if not item["spec"].get("nodeName")]
+    return len(pods) - len(others), sum(not told(item) for item in others)
 
 
 def until(plane: LivePlane, holds: Callable[[], bool]) -> None:

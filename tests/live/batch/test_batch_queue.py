@@ -23,13 +23,13 @@ SLICES = next(kind for kind in LISTED_KINDS if kind.kind == "ResourceSlice")
 def test_enough_pods_are_placed_at_once_and_the_others_hear_why() -> None:
     server = Simulated()
     server.add(*crowd(4))
-    with queue(server, Clock()) as one:
-        assert one.step() is None  # it does not lead yet
-        one.lease.renew()
-        outcome = one.step()
+    with queue(server, Clock()) as replica:
+        assert replica.step() is None  # it does not lead yet
+        replica.lease.renew()
+        outcome = replica.step()
         assert outcome is not None
         assert len(outcome.released) == 3
-        assert one.step() is None  # nothing is new
+        assert replica.step() is None  # nothing is new
     assert waiting(server) == ["p3"]
     condition = server.one("pods", "p3")["status"]["conditions"][0]
     assert condition["type"] == "dralloc.dev/Placed"
@@ -43,25 +43,25 @@ def test_enough_pods_are_placed_at_once_and_the_others_hear_why() -> None:
 def test_few_pods_are_placed_after_the_interval() -> None:
     server, clock = Simulated(), Clock()
     server.add(*crowd(1))
-    with queue(server, clock) as one:
-        one.lease.renew()
-        assert one.step() is None
+    with queue(server, clock) as replica:
+        replica.lease.renew()
+        assert replica.step() is None
         clock.now = 61
-        one.lease.renew()
-        assert one.step() is not None
+        replica.lease.renew()
+        assert replica.step() is not None
     assert waiting(server) == []
 
 
 def test_news_come_by_watches_and_nothing_is_listed_again() -> None:
     server = Simulated()
     server.add(*crowd(1))
-    with queue(server, Clock(), at_least=1) as one:
-        one.lease.renew()
-        one.step()
+    with queue(server, Clock(), at_least=1) as replica:
+        replica.lease.renew()
+        replica.step()
         before = Counter(server.lists)
         server.add(claim("new", request()), gated("new", "new"))
-        until(lambda: [key.name for key in one.waiting()] == ["new"])
-        outcome = one.step()
+        until(lambda: [key.name for key in replica.waiting()] == ["new"])
+        outcome = replica.step()
         assert outcome is not None
         assert [key.name for key in outcome.released] == ["new"]
         again = Counter(server.lists) - before
@@ -71,14 +71,14 @@ def test_news_come_by_watches_and_nothing_is_listed_again() -> None:
 def test_a_forgotten_place_is_listed_again() -> None:
     server = Simulated()
     server.add(*crowd(1))
-    with queue(server, Clock()) as one:
-        lists = one.cache.lists
+    with queue(server, Clock()) as replica:
+        lists = replica.cache.lists
         server.add(gated("new", "p0"))
         server.compacted = server.revision + 1
-        until(lambda: one.cache.lists > lists)
+        until(lambda: replica.cache.lists > lists)
         server.compacted = 0
-        until(lambda: len(one.waiting()) == 2)
-        assert {key.name for key in one.waiting()} == {"p0", "new"}
+        until(lambda: len(replica.waiting()) == 2)
+        assert {key.name for key in replica.waiting()} == {"p0", "new"}
 
 
 def test_another_replica_takes_over_and_lifts_what_is_left() -> None:
@@ -114,12 +114,12 @@ def test_a_released_lease_is_free_at_once() -> None:
 def test_fences_of_others_stay() -> None:
     server = Simulated()
     server.add(*crowd(0))
-    with queue(server, Clock()) as one:
-        TaintRuleFence(one.objects, "run-of-apply").take(
+    with queue(server, Clock()) as replica:
+        TaintRuleFence(replica.objects, "run-of-apply").take(
             "gpu.example.com/pool-0"
         )
-        one.lease.renew()
-        one.step()
+        replica.lease.renew()
+        replica.step()
     assert [
         rule["metadata"]["labels"][FENCE]
         for rule in server.of("devicetaintrules")
@@ -129,17 +129,17 @@ def test_fences_of_others_stay() -> None:
 def test_a_pod_whose_claims_are_allocated_is_released() -> None:
     server = Simulated()
     server.add(*crowd(2))
-    with queue(server, Clock(), at_least=1) as one:
-        one.lease.renew()
-        one.step()
+    with queue(server, Clock(), at_least=1) as replica:
+        replica.lease.renew()
+        replica.step()
         pod = server.one("pods", "p0")
         server.objects["pods", "default", "p0"] = gated("p0", "p0") | {
             "metadata": pod["metadata"]
         }
         server.add(server.one("pods", "p0") | {"status": {"phase": "Pending"}})
-        until(lambda: [key.name for key in one.waiting()] == ["p0"])
-        one._tried.clear()
-        outcome = one.step()
+        until(lambda: [key.name for key in replica.waiting()] == ["p0"])
+        replica._tried.clear()
+        outcome = replica.step()
         assert outcome is not None
         assert [key.name for key in outcome.released] == ["p0"]
         assert outcome.claims == []
@@ -152,12 +152,12 @@ def test_a_batch_that_fails_is_tried_again_after_the_interval() -> None:
         list[str](),
     )
     server.add(*crowd(2))
-    with queue(server, clock) as one:
-        one.complain = said.append
+    with queue(server, clock) as replica:
+        replica.complain = said.append
         for now, failures in ((0, 1), (5, 1), (66, 2)):
             clock.now = now
-            one.lease.renew()
-            one.step()
+            replica.lease.renew()
+            replica.step()
             assert (
                 sum(
                     line.startswith("batch failed: nothing keeps others away")
@@ -189,11 +189,11 @@ def test_a_pod_that_asked_for_a_run_that_is_over_is_in_nobodys_way() -> None:
     probe = pod("dralloc-probe-1")
     probe["metadata"]["labels"] = {FENCE: f"run-7{LONG_AGO}"}
     server.add(*crowd(2), probe)
-    with queue(server, Clock(), wire=Confined(server)) as one:
-        one.complain = said.append
-        one.lease.renew()
-        outcome = one.step()
-        one.step()
+    with queue(server, Clock(), wire=Confined(server)) as replica:
+        replica.complain = said.append
+        replica.lease.renew()
+        outcome = replica.step()
+        replica.step()
         assert outcome is not None
         assert not outcome.foreign
     assert waiting(server) == []
@@ -206,18 +206,18 @@ def test_a_fence_that_may_not_be_lifted_keeps_its_part_and_no_more() -> None:
     server, said = Simulated(), list[str]()
     more = resource_slice(gpus(1), name="more", pool="more", nodeName="node-1")
     server.add(*crowd(2), node("node-1"), more)
-    with queue(server, Clock()) as one:
-        NodeTaintFence(one.objects, f"run-7{LONG_AGO}").take("node-0")
+    with queue(server, Clock()) as replica:
+        NodeTaintFence(replica.objects, f"run-7{LONG_AGO}").take("node-0")
         server.denied = frozenset({"nodes"})
-        until(lambda: bool(one._fenced_parts()))
-        one.complain = said.append
-        one.lease.renew()
-        outcome = one.step()
-        one.step()
+        until(lambda: bool(replica._fenced_parts()))
+        replica.complain = said.append
+        replica.lease.renew()
+        outcome = replica.step()
+        replica.step()
         assert outcome is not None
         assert len(outcome.released) == 1
         assert f"run run-7{LONG_AGO} fences" in outcome.unplaced[0].reason
-        assert "dralloc_foreign_fences 1.0" in one.figures.text().decode()
+        assert "dralloc_foreign_fences 1.0" in replica.figures.text().decode()
     refused = [line for line in said if line.endswith("HTTP 403: nobody may")]
     assert len(refused) == 1
 
@@ -227,17 +227,17 @@ def test_pods_that_somebody_else_let_go_are_told_so() -> None:
     server.add(
         *crowd(0), claim("late", request(count=9)), gated("late", "late")
     )
-    with queue(server, Clock(), at_least=1) as one:
-        one.lease.renew()
-        one.step()
+    with queue(server, Clock(), at_least=1) as replica:
+        replica.lease.renew()
+        replica.step()
         server.send(
             "PATCH",
             "/api/v1/namespaces/default/pods/late",
             {},
             {"spec": {"schedulingGates": []}},
         )
-        until(lambda: one.waiting() == {})
-        one.step()
+        until(lambda: replica.waiting() == {})
+        replica.step()
     (condition,) = server.one("pods", "late")["status"]["conditions"]
     assert (condition["status"], condition["message"]) == (
         "True",
@@ -248,15 +248,15 @@ def test_pods_that_somebody_else_let_go_are_told_so() -> None:
 def test_a_queue_that_others_keep_from_everything_is_not_ready() -> None:
     server, clock = Simulated(), Clock()
     server.add(*crowd(2))
-    with queue(server, clock) as one:
-        TaintRuleFence(one.objects, "run-7").take("gpu.example.com/pool-0")
-        until(lambda: bool(one._fenced_parts()))
+    with queue(server, clock) as replica:
+        TaintRuleFence(replica.objects, "run-7").take("gpu.example.com/pool-0")
+        until(lambda: bool(replica._fenced_parts()))
         ready: list[bool] = []
         for now in range(0, 600, 61):
             clock.now = now
-            one.lease.renew()
-            if one.step() is not None:
-                ready.append(one.is_ready)
+            replica.lease.renew()
+            if replica.step() is not None:
+                ready.append(replica.is_ready)
     assert ready[:3] == [True, True, False]
 
 
@@ -265,17 +265,17 @@ def test_who_leads_no_more_counts_nothing_that_it_does_not_know() -> None:
     server.add(
         *crowd(0), claim("late", request(count=9)), gated("late", "late")
     )
-    with queue(server, clock, at_least=1) as one:
-        TaintRuleFence(one.objects, "run-7").take("gpu.example.com/pool-0")
-        until(lambda: bool(one._fenced_parts()))
-        one.lease.renew()
-        one.step()
-        shown = [one.figures.text().decode()]
+    with queue(server, clock, at_least=1) as replica:
+        TaintRuleFence(replica.objects, "run-7").take("gpu.example.com/pool-0")
+        until(lambda: bool(replica._fenced_parts()))
+        replica.lease.renew()
+        replica.step()
+        shown = [replica.figures.text().decode()]
         clock.now = 16
-        TaintRuleFence(one.objects, "run-7").lift("gpu.example.com/pool-0")
-        until(lambda: not one._fenced_parts())
-        one.step()
-        shown.append(one.figures.text().decode())
+        TaintRuleFence(replica.objects, "run-7").lift("gpu.example.com/pool-0")
+        until(lambda: not replica._fenced_parts())
+        replica.step()
+        shown.append(replica.figures.text().decode())
     for name in ("dralloc_unplaced_pods", "dralloc_foreign_fences"):
         assert [f"{name} 1.0" in text for text in shown] == [True, False]
 
@@ -283,18 +283,18 @@ def test_who_leads_no_more_counts_nothing_that_it_does_not_know() -> None:
 def test_a_store_that_was_put_back_is_seen_as_it_is_now() -> None:
     server = Simulated()
     server.add(*crowd(1))
-    with queue(server, Clock()) as one:
+    with queue(server, Clock()) as replica:
         before = server.copy()
         server.add(gated("new", "p0"))
-        until(lambda: len(one.waiting()) == 2)
+        until(lambda: len(replica.waiting()) == 2)
         with server.lock:
             server.objects, server.revision, server.events = (
                 before.objects,
                 before.revision,
                 before.events,
             )
-        one.cache._list(PODS)
-        assert {key.name for key in one.waiting()} == {"p0"}
+        replica.cache._list(PODS)
+        assert {key.name for key in replica.waiting()} == {"p0"}
 
 
 def test_what_was_said_to_a_pod_is_taken_back_when_it_is_released() -> None:
@@ -302,9 +302,9 @@ def test_what_was_said_to_a_pod_is_taken_back_when_it_is_released() -> None:
     server.add(
         *crowd(1), claim("late", request(count=9)), gated("late", "late")
     )
-    with queue(server, clock) as one:
-        one.lease.renew()
-        one.step()
+    with queue(server, clock) as replica:
+        replica.lease.renew()
+        replica.step()
         until(
             lambda: bool(
                 server.one("pods", "late").get("status", {}).get("conditions")
@@ -314,21 +314,21 @@ def test_what_was_said_to_a_pod_is_taken_back_when_it_is_released() -> None:
         until(
             lambda: any(
                 item["metadata"]["name"] == "more"
-                for item in one.cache.of(SLICES)
+                for item in replica.cache.of(SLICES)
             )
         )
         until(
             lambda: any(
                 pod.get("status", {}).get("conditions")
-                for pod in one.waiting().values()
+                for pod in replica.waiting().values()
             )
         )
         clock.now = 61
-        one.lease.renew()
-        assert one.step() is None  # it becomes due
+        replica.lease.renew()
+        assert replica.step() is None  # it becomes due
         clock.now = 130
-        one.lease.renew()
-        outcome = one.step()
+        replica.lease.renew()
+        outcome = replica.step()
         assert outcome is not None
         assert [key.name for key in outcome.released] == ["late"]
     (condition,) = server.one("pods", "late")["status"]["conditions"]
@@ -338,9 +338,9 @@ def test_what_was_said_to_a_pod_is_taken_back_when_it_is_released() -> None:
 def test_the_same_event_is_counted() -> None:
     server = Simulated()
     server.add(*crowd(1))
-    with queue(server, Clock()) as one:
+    with queue(server, Clock()) as replica:
         for _ in range(3):
-            notes = PodNotes(one.objects, "batch")
+            notes = PodNotes(replica.objects, "batch")
             notes.tell(
                 {ClaimKey("default", "p0"): server.one("pods", "p0")},
                 {ClaimKey("default", "p0"): "no room"},
@@ -361,32 +361,32 @@ def test_metrics_are_there_before_the_first_batch() -> None:
 def test_a_queue_whose_batches_all_fail_is_not_ready() -> None:
     server, clock = Simulated(denied=frozenset({"devicetaintrules"})), Clock()
     server.add(*crowd(2))
-    with queue(server, clock) as one:
-        health = [one.is_ready]
+    with queue(server, clock) as replica:
+        health = [replica.is_ready]
         for now in (0, 66, 132):
             clock.now = now
-            one.lease.renew()
-            one.step()
+            replica.lease.renew()
+            replica.step()
             clock.now = now + 61
-            one.lease.renew()
-            one.step()
-        health.append(one.is_ready)
-        assert one.is_well
+            replica.lease.renew()
+            replica.step()
+        health.append(replica.is_ready)
+        assert replica.is_well
         server.denied = frozenset()
         for now in (260, 330):
             clock.now = now
-            one.lease.renew()
-            one.step()
-        health.append(one.is_ready)
+            replica.lease.renew()
+            replica.step()
+        health.append(replica.is_ready)
     assert health == [True, False, True]
 
 
 def test_what_was_said_to_pods_that_are_gone_is_forgotten() -> None:
     server = Simulated()
     server.add(*crowd(2))
-    with queue(server, Clock()) as one:
+    with queue(server, Clock()) as replica:
         keys = [ClaimKey("default", name) for name in ("p0", "p1")]
         pods = {key: server.one("pods", key.name) for key in keys}
-        one.notes.tell(pods, dict.fromkeys(keys, "no room"))
-        one.notes.tell({keys[0]: pods[keys[0]]}, {})
-        assert len(one.notes._told) == 1
+        replica.notes.tell(pods, dict.fromkeys(keys, "no room"))
+        replica.notes.tell({keys[0]: pods[keys[0]]}, {})
+        assert len(replica.notes._told) == 1

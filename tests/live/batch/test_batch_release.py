@@ -46,16 +46,16 @@ def test_gates_are_taken_and_fences_of_the_queue_lifted(tmp_path: Path) -> None:
     other = gated("other", "p0")
     other["spec"]["schedulingGates"].append({"name": "other.example.com/gate"})
     server.add(other)
-    with queue(server, Clock()) as one:
-        TaintRuleFence(one.objects, f"{one.runs}3-x").take(
+    with queue(server, Clock()) as replica:
+        TaintRuleFence(replica.objects, f"{replica.runs}3-x").take(
             "gpu.example.com/pool-0"
         )
-        TaintRuleFence(one.objects, "run-7").take("gpu.example.com/pool-1")
+        TaintRuleFence(replica.objects, "run-7").take("gpu.example.com/pool-1")
     result = release_all(server, tmp_path)
     assert result.exit_code == Exit.DONE, result.output
     assert "released 3 pods, lifted 1 parts of fences" in result.stderr
     assert waiting(server) == ["other"]
-    assert [run_of(one) for one in server.of("devicetaintrules")] == ["run-7"]
+    assert [run_of(rule) for rule in server.of("devicetaintrules")] == ["run-7"]
     (condition,) = server.one("pods", "p1")["status"]["conditions"]
     assert (condition["status"], condition["reason"]) == ("True", "Released")
 
@@ -63,8 +63,8 @@ def test_gates_are_taken_and_fences_of_the_queue_lifted(tmp_path: Path) -> None:
 def test_nothing_is_released_while_a_replica_works(tmp_path: Path) -> None:
     server = Simulated()
     server.add(*crowd(2))
-    with queue(server, Clock()) as one:
-        one.lease.renew()
+    with queue(server, Clock()) as replica:
+        replica.lease.renew()
         result = release_all(server, tmp_path)
     assert result.exit_code == Exit.INPUT
     assert (

@@ -31,15 +31,15 @@ def work(world: World, clock: Clock, name: str, agenda: dict[int, str]) -> None:
     }
     with (
         suppress(Killed),
-        queue(world.server, clock, name, at_least=1, wire=client) as one,
+        queue(world.server, clock, name, at_least=1, wire=client) as replica,
     ):
-        one.pause = lambda _seconds: world.scheduler.settle()
-        one.lease.renew()
+        replica.pause = lambda _seconds: world.scheduler.settle()
+        replica.lease.renew()
         for _ in range(3):
             clock.now += 61
             world.scheduler.settle()
-            one.lease.renew()
-            one.step()
+            replica.lease.renew()
+            replica.step()
 
 
 @given(
@@ -55,22 +55,22 @@ def test_whatever_happens_the_next_replica_leaves_everything_in_order(
     setting: Setting, agendas: list[dict[int, str]]
 ) -> None:
     world, clock = setting.world(), Clock()
-    for number, agenda in enumerate(agendas):
-        work(world, clock, f"replica-{number}", agenda)
+    for replica_index, agenda in enumerate(agendas):
+        work(world, clock, f"replica-{replica_index}", agenda)
     world.end()
     work(world, clock, "last", {})
     world.check()
     assert world.fences == {}
     silent = [
-        one["metadata"]["name"]
-        for one in world.server.of("pods")
-        if gates_of(one) and not is_told(one)
+        pod["metadata"]["name"]
+        for pod in world.server.of("pods")
+        if gates_of(pod) and not is_told(pod)
     ]
     assert silent == []
 
 
 def is_told(pod: Json) -> bool:
     return any(
-        one["type"] == CONDITION
-        for one in pod.get("status", {}).get("conditions", ())
+        condition["type"] == CONDITION
+        for condition in pod.get("status", {}).get("conditions", ())
     )

@@ -75,8 +75,8 @@ def paused_at(step: int, without: tuple[str, ...]) -> int:
             second.step()
     held = [
         device
-        for one in server.of("resourceclaims")
-        for device in devices_of(one)
+        for claim in server.of("resourceclaims")
+        for device in devices_of(claim)
     ]
     assert sorted(held) == sorted(set(held)), step
     assert len(held) == 2, step
@@ -91,19 +91,21 @@ def test_a_fence_of_an_earlier_leader_is_taken_over(
 ) -> None:
     server, clock = Simulated(), Clock()
     server.add(*crowd(2))
-    with queue(server, clock) as one:
+    with queue(server, clock) as replica:
         part = {
             TaintRuleFence: "gpu.example.com/pool-0",
             NodeTaintFence: "node-0",
         }[kind]
-        one.lease.token = 4
-        old, later = f"{one.runs}3-x", f"{one.runs}5-x"
-        assert kind(one.objects, old).take(part)
-        mine = kind(one.objects, f"{one.runs}4-y", is_over=one.is_over)
+        replica.lease.token = 4
+        old, later = f"{replica.runs}3-x", f"{replica.runs}5-x"
+        assert kind(replica.objects, old).take(part)
+        mine = kind(
+            replica.objects, f"{replica.runs}4-y", is_over=replica.is_over
+        )
         assert mine.take(part)
-        assert fences(server) == [f"{one.runs}4-y"]
+        assert fences(server) == [f"{replica.runs}4-y"]
         mine.lift(part)
-        assert kind(one.objects, later).take(part)
+        assert kind(replica.objects, later).take(part)
         assert not mine.take(part)
 
 
@@ -116,13 +118,13 @@ def test_a_write_that_was_begun_under_an_earlier_leader_is_refused() -> None:
     ):
         first.lease.renew()
         seen = {
-            one["metadata"]["name"]: one["metadata"]["resourceVersion"]
-            for one in server.of("resourceclaims")
+            claim["metadata"]["name"]: claim["metadata"]["resourceVersion"]
+            for claim in server.of("resourceclaims")
         }
         lead(second, clock)
         now = {
-            one["metadata"]["name"]: one["metadata"]["resourceVersion"]
-            for one in server.of("resourceclaims")
+            claim["metadata"]["name"]: claim["metadata"]["resourceVersion"]
+            for claim in server.of("resourceclaims")
         }
     assert second.lease.token == 1
     assert all(now[name] != version for name, version in seen.items())
@@ -168,16 +170,16 @@ def test_fences_of_leaders_of_a_lease_that_was_deleted_are_lifted(
 ) -> None:
     server, clock = Simulated(), Clock()
     server.add(*crowd(2))
-    with queue(server, clock) as one:
+    with queue(server, clock) as replica:
         part = {
             TaintRuleFence: "gpu.example.com/pool-0",
             NodeTaintFence: "node-0",
         }[kind]
-        assert kind(one.objects, f"{one.runs}7-x").take(part)
-        until(lambda: bool(one._fenced_parts()))
-        one.lease.renew()
-        one.step()
-        assert one.lease.token == 8
+        assert kind(replica.objects, f"{replica.runs}7-x").take(part)
+        until(lambda: bool(replica._fenced_parts()))
+        replica.lease.renew()
+        replica.step()
+        assert replica.lease.token == 8
     assert fences(server) == []
     assert waiting(server) == []
 
@@ -185,18 +187,18 @@ def test_fences_of_leaders_of_a_lease_that_was_deleted_are_lifted(
 @pytest.mark.parametrize("token", [3, 9])
 def test_no_fence_of_the_queue_outlives_its_time(token: int) -> None:
     server, clock = Simulated(), Clock()
-    with queue(server, clock) as one:
-        one.lease.token = 5
-        assert one.is_over(f"{one.runs}{token}-x{LONG_AGO}")
+    with queue(server, clock) as replica:
+        replica.lease.token = 5
+        assert replica.is_over(f"{replica.runs}{token}-x{LONG_AGO}")
 
 
 def test_a_batch_writes_nothing_once_its_time_is_over() -> None:
     server, clock = Simulated(), Clock()
     server.add(*crowd(2))
-    with queue(server, clock) as one:
-        one.timeout = -1
-        one.lease.renew()
-        outcome = one.step()
+    with queue(server, clock) as replica:
+        replica.timeout = -1
+        replica.lease.renew()
+        outcome = replica.step()
         assert outcome is not None
         assert outcome.claims == []
     assert fences(server) == []
@@ -216,13 +218,13 @@ class SlowQuestion(Question):
 def test_a_plan_is_given_up_when_the_process_is_to_end() -> None:
     server, clock = Simulated(), Clock()
     server.add(*crowd(2))
-    with queue(server, clock) as one:
-        one.question = SlowQuestion()
-        one.lease.renew()
-        one._plans = True
+    with queue(server, clock) as replica:
+        replica.question = SlowQuestion()
+        replica.lease.renew()
+        replica._plans = True
         with pytest.raises(KeyboardInterrupt):
-            one.stop()
-        one.run()
+            replica.stop()
+        replica.run()
     assert not SlowQuestion.begun.is_set()
     assert (
         server.one("leases", "batch", "system")["spec"]["holderIdentity"] == ""
@@ -235,20 +237,20 @@ def test_the_lease_is_kept_while_what_was_begun_is_written() -> None:
     server.add(*crowd(2))
     going = Event()
     client = Client(server)
-    with queue(server, Clock(), wire=client) as one:
+    with queue(server, Clock(), wire=client) as replica:
         held: list[bool] = []
 
         def stop() -> None:
             with suppress(KeyboardInterrupt):
-                one.stop()
+                replica.stop()
             going.set()
 
         client.agenda = dict.fromkeys(
             range(8, 400),
-            lambda: held.append(one.lease.held or not fences(server)),
+            lambda: held.append(replica.lease.held or not fences(server)),
         )
         client.agenda[30] = stop
-        worker = Thread(target=one.run)
+        worker = Thread(target=replica.run)
         worker.start()
         worker.join(20)
     assert not worker.is_alive()

@@ -18,7 +18,7 @@ def rules(root: Path) -> list[Json]:
     objects = list(
         yaml.safe_load_all((root / "deploy" / "rbac.yaml").read_text())
     )
-    return [rule for one in objects for rule in one.get("rules", ())]
+    return [rule for manifest in objects for rule in manifest.get("rules", ())]
 
 
 def test_nothing_is_allowed_by_wildcard_nor_for_secrets(
@@ -35,11 +35,11 @@ def test_nothing_is_allowed_by_wildcard_nor_for_secrets(
 
 def test_all_that_is_read_may_be_watched(rules: list[Json]) -> None:
     watched = {
-        (group, one)
+        (group, resource)
         for rule in rules
         if "watch" in rule["verbs"]
         for group in rule["apiGroups"]
-        for one in rule["resources"]
+        for resource in rule["resources"]
     }
     assert {(kind.group, kind.plural) for kind in LISTED_KINDS} == watched
 
@@ -94,16 +94,16 @@ def test_alerts_are_about_all_replicas_together(root: Path) -> None:
     for expression in alerts(root):
         for side in re.split(r" (?:and|or) ", expression):
             assert side.startswith(("sum(", "max(", "absent(")), side
-    assert any("absent(dralloc_leader)" in one for one in alerts(root))
+    assert any("absent(dralloc_leader)" in alert for alert in alerts(root))
 
 
 def test_results_that_alerts_ask_for_are_there(root: Path) -> None:
     served = Figures().text().decode()
     labelled = [
-        one
+        series
         for expression in alerts(root)
-        for one in re.findall(r"dralloc_\w+\{[^}]*\}", expression)
+        for series in re.findall(r"dralloc_\w+\{[^}]*\}", expression)
     ]
     assert len(labelled) == 2
-    for one in labelled:
-        assert f"{one} 0.0" in served
+    for series in labelled:
+        assert f"{series} 0.0" in served

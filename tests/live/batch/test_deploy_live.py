@@ -24,8 +24,8 @@ MANIFESTS = {
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivePlane]:
-    with live(tmp_path_factory.mktemp("plane")) as found:
-        yield found
+    with live(tmp_path_factory.mktemp("plane")) as live_plane:
+        yield live_plane
 
 
 @pytest.fixture(scope="module")
@@ -49,20 +49,20 @@ def test_manifests_are_taken(
 ) -> None:
     assert kubeconfig.is_file()  # their namespace is there
     with plane.objects() as (server, _):
-        for one in yaml.safe_load_all(
+        for manifest in yaml.safe_load_all(
             (root / "deploy" / f"{name}.yaml").read_text()
         ):
             again = {
-                **one,
+                **manifest,
                 "metadata": {
-                    **one["metadata"],
-                    "name": f"{one['metadata']['name']}-again",
+                    **manifest["metadata"],
+                    "name": f"{manifest['metadata']['name']}-again",
                 },
             }
             made = server.wire.send(
-                "POST", MANIFESTS[one["kind"]], STRICT, again
+                "POST", MANIFESTS[manifest["kind"]], STRICT, again
             )
-            assert made["kind"] == one["kind"]
+            assert made["kind"] == manifest["kind"]
 
 
 def test_only_what_is_needed_may_be_done(

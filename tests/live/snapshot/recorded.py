@@ -78,7 +78,7 @@ class Recorded:
         if path.rstrip("/") == "/apis":
             return 200, {
                 "kind": "APIGroupList",
-                "groups": [_group(*one) for one in self.groups.items()],
+                "groups": [_group(*group) for group in self.groups.items()],
             }
         parts = path.strip("/").split("/")
         if parts[0] == "apis" and len(parts) == 3:
@@ -115,7 +115,7 @@ class Recorded:
         namespace, _, plural = rest.partition("/")
         every = self.lists.get(f"{before}/{plural}", ())
         return [
-            one for one in every if one["metadata"]["namespace"] == namespace
+            item for item in every if item["metadata"]["namespace"] == namespace
         ]
 
     @staticmethod
@@ -132,8 +132,8 @@ def _group(name: str, versions: dict[str, list[str]]) -> Json:
     return {
         "name": name,
         "versions": [
-            {"groupVersion": f"{name}/{one}", "version": one}
-            for one in versions
+            {"groupVersion": f"{name}/{version}", "version": version}
+            for version in versions
         ],
     }
 
@@ -208,8 +208,8 @@ def write_kubeconfig(tmp_path: Path, url: str, token: str = TOKEN) -> Path:
             }
         ],
         "users": [
-            {"name": name, "user": {"token": one}}
-            for name, one in users.items()
+            {"name": name, "user": {"token": user_token}}
+            for name, user_token in users.items()
         ],
         "contexts": [
             {"name": name, "context": {"cluster": "here", "user": name}}

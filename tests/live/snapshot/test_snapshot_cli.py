@@ -36,7 +36,7 @@ def cluster() -> list[Json]:
 @pytest.fixture
 def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    nodes, classes, slices, claims = ([one] for one in cluster())
+    nodes, classes, slices, claims = ([item] for item in cluster())
     return Recorded(
         {
             "/api/v1/nodes": nodes,
@@ -67,7 +67,9 @@ def test_a_snapshot_can_be_allocated(
         "4 objects: namespaces 0, nodes 1, priorityclasses 0, deviceclasses 1,"
     )
     plan = json.loads(dralloc("allocate", path, "-o", "json").stdout)
-    assert [one["demand"] for one in plan["placed"]] == ["default/a"]
+    assert [placement["demand"] for placement in plan["placed"]] == [
+        "default/a"
+    ]
 
 
 def test_a_snapshot_on_standard_output(
@@ -88,7 +90,7 @@ def test_a_redacted_snapshot(recorded: Recorded, tmp_path: Path) -> None:
             "snapshot", "--redact", "--to", path, "--kubeconfig", kubeconfig
         )
     assert result.exit_code == Exit.DONE, result.stderr
-    names = [one["metadata"]["name"] for one in load_objects(path)]
+    names = [item["metadata"]["name"] for item in load_objects(path)]
     assert names == ["node-0001", "gpu", "slice-0001", "claim-0001"]
 
 
@@ -133,7 +135,7 @@ def test_redact_reads_files_and_leaves_out_secrets(tmp_path: Path) -> None:
         in result.stderr
     )
     assert "aHVudGVyMg" not in result.stdout
-    kinds = [one["kind"] for one in yaml.safe_load_all(result.stdout)]
+    kinds = [item["kind"] for item in yaml.safe_load_all(result.stdout)]
     assert kinds == ["Node", "DeviceClass", "ResourceSlice", "ResourceClaim"]
     path = tmp_path / "shared.yaml"
     assert (

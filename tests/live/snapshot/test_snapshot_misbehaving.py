@@ -66,9 +66,9 @@ def read(
 def failure(
     recorded: Recorded, tmp_path: Path, limits: ReadLimits = QUICK
 ) -> str:
-    with pytest.raises(SnapshotError) as found:
+    with pytest.raises(SnapshotError) as error:
         read(recorded, tmp_path, limits)
-    text = str(found.value)
+    text = str(error.value)
     assert "\n" not in text
     return text
 
@@ -98,10 +98,10 @@ def answering(
     return answer
 
 
-def at_first(odd: Odd, number: int) -> Odd:
+def at_first(odd: Odd, request_count: int) -> Odd:
     """Answers so to some requests only."""
-    left = iter(range(number))
-    return lambda handler: next(left, None) is not None and odd(handler)
+    remaining = iter(range(request_count))
+    return lambda handler: next(remaining, None) is not None and odd(handler)
 
 
 def listing(token: str) -> Json:
@@ -120,7 +120,7 @@ def test_the_same_page_again_and_again(
 
 def test_pages_without_end(recorded: Recorded, tmp_path: Path) -> None:
     recorded.odd[CLAIMS] = answering(
-        listing(f"from-{number}") for number in count()
+        listing(f"from-{page}") for page in count()
     )
     limits = ReadLimits(pages=7)
     assert (

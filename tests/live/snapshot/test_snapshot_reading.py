@@ -31,22 +31,22 @@ NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
 
 
-def bare(one: Json) -> Json:
+def bare(item: Json) -> Json:
     """An object as it is in a list: without kind and version, with what servers add."""
     metadata = {
-        **one["metadata"],
+        **item["metadata"],
         "managedFields": [{"manager": "kubectl"}],
         "resourceVersion": "5",
     }
     return {
         key: value
-        for key, value in one.items()
+        for key, value in item.items()
         if key not in ("kind", "apiVersion")
     } | {"metadata": metadata}
 
 
 def served(*objects: Json, path: str) -> dict[str, list[Json]]:
-    return {path: [bare(one) for one in objects]}
+    return {path: [bare(item) for item in objects]}
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def read(recorded: Recorded, tmp_path: Path, **options: Any) -> ClusterSnapshot:
 
 
 def kinds(snapshot: ClusterSnapshot) -> list[str]:
-    return [f"{one['kind']} {one['metadata']['name']}" for one in snapshot]
+    return [f"{item['kind']} {item['metadata']['name']}" for item in snapshot]
 
 
 def test_a_snapshot_loads_and_allocates(
@@ -97,7 +97,7 @@ def test_a_snapshot_loads_and_allocates(
     ]
     plan = dralloc.allocate(load_documents(snapshot), "first-fit")
     devices = {
-        str(key): [one.device for one in got.devices.results]
+        str(key): [result.device for result in got.devices.results]
         for key, got in plan.allocations.items()
     }
     assert devices == {"default/a": ["gpu-0"], "default/b": ["gpu-1"]}
@@ -113,9 +113,9 @@ def test_only_what_is_used_is_read_and_kept(
         for path in paths
     )
     assert all(
-        "managedFields" not in one["metadata"]
-        and "resourceVersion" not in one["metadata"]
-        for one in snapshot
+        "managedFields" not in item["metadata"]
+        and "resourceVersion" not in item["metadata"]
+        for item in snapshot
     )
     assert snapshot.counts["pods"] == (1, 2)
     assert len(snapshot) == len(list(snapshot)) == 6
@@ -126,17 +126,20 @@ def test_fields_that_are_newer_than_the_client_stay(
 ) -> None:
     new = resource_slice(gpus(1, fromTheFuture={"x": 1}))
     recorded.lists |= served(new, path=f"{DRA}/resourceslices")
-    (found,) = (
-        one
-        for one in read(recorded, tmp_path)
-        if one["kind"] == "ResourceSlice"
+    (slice_object,) = (
+        item
+        for item in read(recorded, tmp_path)
+        if item["kind"] == "ResourceSlice"
     )
-    assert found["spec"] == new["spec"]
+    assert slice_object["spec"] == new["spec"]
 
 
 def test_long_lists_come_in_pages(recorded: Recorded, tmp_path: Path) -> None:
     recorded.lists |= served(
-        *(claim(f"c{number:04}", request()) for number in range(1201)),
+        *(
+            claim(f"c{claim_index:04}", request())
+            for claim_index in range(1201)
+        ),
         path=CLAIMS,
     )
     seen: list[int] = []
@@ -161,16 +164,16 @@ def test_long_lists_come_in_pages(recorded: Recorded, tmp_path: Path) -> None:
 def test_an_expired_list_is_read_again(
     recorded: Recorded, tmp_path: Path, times: int, requests: int
 ) -> None:
-    names = [f"c{number:04}" for number in range(1201)]
+    names = [f"c{claim_index:04}" for claim_index in range(1201)]
     recorded.lists |= served(
         *(claim(name, request()) for name in names), path=CLAIMS
     )
     recorded.expiring[CLAIMS] = times
     snapshot = read(recorded, tmp_path)
     assert [
-        one["metadata"]["name"]
-        for one in snapshot
-        if one["kind"] == "ResourceClaim"
+        item["metadata"]["name"]
+        for item in snapshot
+        if item["kind"] == "ResourceClaim"
     ] == names
     queries = [query for path, query in recorded.asked if path == CLAIMS]
     assert len(queries) == requests
@@ -195,7 +198,9 @@ def test_the_newest_version_is_read(
     snapshot = read(recorded, tmp_path)
     assert path in {asked for asked, _ in recorded.asked}
     assert {
-        one["apiVersion"] for one in snapshot if one["kind"] == "ResourceSlice"
+        item["apiVersion"]
+        for item in snapshot
+        if item["kind"] == "ResourceSlice"
     } == {f"resource.k8s.io/{chosen}"}
 
 
@@ -263,14 +268,16 @@ def test_a_cluster_without_the_api_is_told(
 
 def test_only_some_namespaces(recorded: Recorded, tmp_path: Path) -> None:
     elsewhere = [claim(name, request()) for name in "xyz"]
-    for one, namespace in zip(elsewhere, ("ml", "web", "ml"), strict=True):
-        one["metadata"]["namespace"] = namespace
+    for claim_object, namespace in zip(
+        elsewhere, ("ml", "web", "ml"), strict=True
+    ):
+        claim_object["metadata"]["namespace"] = namespace
     recorded.lists |= served(*elsewhere, path=CLAIMS)
     snapshot = read(recorded, tmp_path, namespaces=["web", "ml", "web"])
     assert [
-        one["metadata"]["name"]
-        for one in snapshot
-        if one["kind"] == "ResourceClaim"
+        item["metadata"]["name"]
+        for item in snapshot
+        if item["kind"] == "ResourceClaim"
     ] == ["x", "z", "y"]
     assert "devices that they hold look free" in snapshot.warnings[0]
     assert CLAIMS not in {path for path, _ in recorded.asked}

@@ -80,12 +80,19 @@ def test_objects_of_the_api_stay_whole_but_for_their_metadata() -> None:
         "managedFields": [{}],
         "finalizers": ["f"],
     }
-    found = trimmed(given)
-    assert found["metadata"]["annotations"] == {
+    trimmed_claim = trimmed(given)
+    assert trimmed_claim["metadata"]["annotations"] == {
         "resource.kubernetes.io/pod-claim-name": "gpu"
     }
-    assert found["metadata"].keys() == {"name", "namespace", "annotations"}
-    assert (found["spec"], found["status"]) == (given["spec"], given["status"])
+    assert trimmed_claim["metadata"].keys() == {
+        "name",
+        "namespace",
+        "annotations",
+    }
+    assert (trimmed_claim["spec"], trimmed_claim["status"]) == (
+        given["spec"],
+        given["status"],
+    )
 
 
 def test_a_node_keeps_labels_and_resources() -> None:
@@ -102,9 +109,9 @@ def test_a_node_keeps_labels_and_resources() -> None:
         "images": [{"names": ["x"]}],
         "addresses": [{}],
     }
-    found = trimmed(given)
-    assert found["metadata"]["labels"] == {"zone": "a"}
-    assert (found["spec"], found["status"]) == (
+    trimmed_node = trimmed(given)
+    assert trimmed_node["metadata"]["labels"] == {"zone": "a"}
+    assert (trimmed_node["spec"], trimmed_node["status"]) == (
         placing,
         {"allocatable": {"cpu": "1"}, "images": [{"names": ["x"]}]},
     )
@@ -187,9 +194,9 @@ def test_what_has_come_to_its_end_takes_nothing_of_its_node(phase: str) -> None:
     assert not is_needed({**ended, "status": {"phase": phase}})
 
 
-@pytest.mark.parametrize("one", [claim("a"), resource_slice(), node()])
-def test_everything_else_is_needed(one: Json) -> None:
-    assert is_needed(one)
+@pytest.mark.parametrize("item", [claim("a"), resource_slice(), node()])
+def test_everything_else_is_needed(item: Json) -> None:
+    assert is_needed(item)
 
 
 @pytest.mark.parametrize("model", reading.MODELS)

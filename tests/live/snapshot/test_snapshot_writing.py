@@ -89,9 +89,9 @@ def hanging_up(tmp_path: Path, heard: list[bytes]) -> Iterator[Path]:
         def listen() -> None:
             with suppress(OSError):
                 while True:
-                    one, _ = listening.accept()
-                    heard.append(one.recv(65_536))
-                    one.close()
+                    connection, _ = listening.accept()
+                    heard.append(connection.recv(65_536))
+                    connection.close()
 
         Thread(target=listen, daemon=True).start()
         yield write_kubeconfig(
@@ -142,8 +142,8 @@ def away_and_back(tmp_path: Path, outage: float) -> Iterator[LiveObjects]:
     with ExitStack() as stack:
         with serving(server, tmp_path) as kubeconfig:
             api = stack.enter_context(connect(kubeconfig, limits=limits))
-            found = LiveObjects(api.wire, served(api))
-            found.listed(CLAIM)
+            live_objects = LiveObjects(api.wire, served(api))
+            live_objects.listed(CLAIM)
         # What is still connected would be served.
         api.wire._api.rest_client.pool_manager.clear()  # type: ignore[attr-defined]
         port = int(api.wire.host.rpartition(":")[2])
@@ -151,7 +151,7 @@ def away_and_back(tmp_path: Path, outage: float) -> Iterator[LiveObjects]:
         again = Thread(target=serve_later, args=(server, tmp_path, port, gone))
         again.start()
         try:
-            yield found
+            yield live_objects
         finally:
             gone.set()
             again.join()
@@ -166,17 +166,17 @@ def serve_later(
 
 
 def test_a_server_that_was_reached_is_waited_for(tmp_path: Path) -> None:
-    with away_and_back(tmp_path, outage=20) as found:
-        made = found.create(CLAIM, claim("a", request()))
+    with away_and_back(tmp_path, outage=20) as live_objects:
+        made = live_objects.create(CLAIM, claim("a", request()))
         assert (
-            found.get(CLAIM, ClaimKey("default", "a"))["metadata"]["uid"]
+            live_objects.get(CLAIM, ClaimKey("default", "a"))["metadata"]["uid"]
             == made["metadata"]["uid"]
         )
 
 
 def test_a_server_is_waited_for_within_a_limit(tmp_path: Path) -> None:
     with (
-        away_and_back(tmp_path, outage=0.1) as found,
+        away_and_back(tmp_path, outage=0.1) as live_objects,
         pytest.raises(SnapshotError, match="refused"),
     ):
-        found.create(CLAIM, claim("a", request()))
+        live_objects.create(CLAIM, claim("a", request()))

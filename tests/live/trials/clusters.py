@@ -35,18 +35,20 @@ def drawn_cluster(seed: int) -> list[Json]:
     random = Random(seed)
     kinds = [*KINDS, *random.choices(KINDS, k=random.randrange(2, 6))]
     random.shuffle(kinds)
-    bare = [node(f"bare-{number}") for number in range(2)]
+    bare = [node(f"bare-{node_index}") for node_index in range(2)]
     objects = [
         device_class("gpu", f'device.driver == "{DRIVER}"'),
         device_class("nic", f'device.driver == "{NETWORK}"'),
         *bare,
     ]
-    for number, kind in enumerate(kinds):
-        name = f"node-{number}"
-        objects.append(node(name, **{RACK: f"rack-{number % 2}"}))
+    for node_index, kind in enumerate(kinds):
+        name = f"node-{node_index}"
+        objects.append(node(name, **{RACK: f"rack-{node_index % 2}"}))
         objects += _hardware(random, name, kind)
     whole = [
-        f"node-{number}" for number, kind in enumerate(kinds) if kind == "whole"
+        f"node-{node_index}"
+        for node_index, kind in enumerate(kinds)
+        if kind == "whole"
     ]
     objects += _running("runs-0", random.choice(whole))
     return [*objects, *_gang(), *_waiting(random)]
@@ -54,7 +56,7 @@ def drawn_cluster(seed: int) -> list[Json]:
 
 def _hardware(random: Random, name: str, kind: str) -> Iterator[Json]:
     """Yield the slices of a node: GPUs of a kind, and network adapters."""
-    gpus = [f"gpu-{number}" for number in range(random.randrange(2, 5))]
+    gpus = [f"gpu-{gpu_index}" for gpu_index in range(random.randrange(2, 5))]
     match kind:
         case "whole":
             devices = [device(gpu, {"kind": kind}) for gpu in gpus]
@@ -79,19 +81,20 @@ def _hardware(random: Random, name: str, kind: str) -> Iterator[Json]:
             name=f"{name}-counters", sharedCounters=sets, count=slices, **own
         )
     adapters = [
-        device(f"nic-{number}") for number in range(random.randrange(1, 3))
+        device(f"nic-{adapter_index}")
+        for adapter_index in range(random.randrange(1, 3))
     ]
     yield resource_slice(adapters, name=f"{name}-nic", driver=NETWORK, **own)
 
 
 def _parts(gpu: str) -> Iterator[Json]:
     """Yield a GPU whole, and as halves and quarters of its memory."""
-    for size, amount, number in (
+    for size, amount, count in (
         ("full", "80Gi", 1),
         ("half", "40Gi", 2),
         ("quarter", "20Gi", 4),
     ):
-        for index in range(number):
+        for index in range(count):
             yield device(
                 f"{gpu}-{size}-{index}",
                 {"kind": "parted", "size": size},
@@ -127,8 +130,8 @@ def _gang() -> Iterator[Json]:
             "schedulingConstraints": constraints,
         },
     }
-    for number in range(GANG):
-        name = f"gang-{number}"
+    for pod_index in range(GANG):
+        name = f"gang-{pod_index}"
         group = {"schedulingGroup": {"podGroupName": "gang"}}
         yield claim(name, request())
         yield _gated(name, name, **group)
@@ -137,8 +140,8 @@ def _gang() -> Iterator[Json]:
 def _waiting(random: Random) -> Iterator[Json]:
     """Yield pods that wait for all kinds of devices, some of them with a claim in common, or made of a template."""
     yield template("one", request())
-    for number in range(random.randrange(15, 25)):
-        name = f"waits-{number}"
+    for pod_index in range(random.randrange(15, 25)):
+        name = f"waits-{pod_index}"
         cpu = random.choice(["1", "4", "16"])
         containers = [
             {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
@@ -200,8 +203,8 @@ def rows_of_gpus(nodes: int, devices: int) -> Iterator[Json]:
     """Yield equal nodes with whole GPUs, and a template for one of them."""
     yield device_class()
     yield template("one", request())
-    for number in range(nodes):
-        name = f"node-{number}"
+    for node_index in range(nodes):
+        name = f"node-{node_index}"
         gpus = [device(f"gpu-{index}") for index in range(devices)]
         yield node(name)
         yield resource_slice(gpus, name=name, pool=name, nodeName=name)
@@ -211,11 +214,11 @@ def crowd(names: Iterator[str], *, gated: bool = True) -> Iterator[Json]:
     """Yield pods for a GPU each."""
     entry = {"name": "gpu", "resourceClaimTemplateName": "one"}
     for name in names:
-        found = pod(
+        pod_object = pod(
             name,
             resourceClaims=[entry],
             containers=[{"name": "c", "image": "x"}],
         )
         if gated:
-            found["spec"]["schedulingGates"] = [{"name": GATE}]
-        yield found
+            pod_object["spec"]["schedulingGates"] = [{"name": GATE}]
+        yield pod_object

@@ -26,18 +26,18 @@ def planned_crowd(nodes: int, devices: int) -> list[Json]:
         "metadata": {"name": "gang", "namespace": "default"},
         "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
     }
-    singles = crowd(f"single-{number}" for number in range(_SINGLES))
+    singles = crowd(f"single-{pod_index}" for pod_index in range(_SINGLES))
     both = list(crowd(iter(["both-0", "both-1"])))
-    for one in both:
-        one["spec"]["resourceClaims"] = [
+    for pod in both:
+        pod["spec"]["resourceClaims"] = [
             {"name": "gpu", "resourceClaimName": "common"}
         ]
-    members = list(crowd(f"gang-{number}" for number in range(3)))
-    for one in members:
-        one["spec"]["schedulingGroup"] = {"podGroupName": "gang"}
+    members = list(crowd(f"gang-{pod_index}" for pod_index in range(3)))
+    for pod in members:
+        pod["spec"]["schedulingGroup"] = {"podGroupName": "gang"}
     pods = [*singles, *both, *members]
-    for one in pods:
-        one["metadata"]["labels"] = {"app": "train"}
+    for pod in pods:
+        pod["metadata"]["labels"] = {"app": "train"}
     return [
         *rows_of_gpus(nodes, devices),
         claim("common", request()),
@@ -52,12 +52,12 @@ def rivals(plane: Plane, count: int, interval: float) -> Iterator[None]:
     ended = Event()
 
     def come() -> None:
-        for one in crowd(
-            (f"rival-{number}" for number in range(count)), gated=False
+        for rival in crowd(
+            (f"rival-{pod_index}" for pod_index in range(count)), gated=False
         ):
             if ended.wait(interval):
                 return
-            plane.live.add([one])
+            plane.live.add([rival])
 
     coming = Thread(target=come)
     coming.start()

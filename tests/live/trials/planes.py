@@ -73,31 +73,31 @@ class Plane:
     def of(self, kind: str) -> list[Json]:
         """The objects of a kind."""
         with self.live.objects() as (_, objects):
-            found: list[Json] = (
+            items: list[Json] = (
                 objects.listed(KINDS[kind])["items"]
                 if KINDS[kind] in objects.versions
                 else []
             )
-        return [{**one, "kind": kind} for one in found]
+        return [{**item, "kind": kind} for item in items]
 
     def state(self) -> State:
         """Everything that trials look at, as it is now."""
         pods = [
-            one
-            for one in self.of("Pod")
-            if one["metadata"]["namespace"] != "kube-system"
+            pod
+            for pod in self.of("Pod")
+            if pod["metadata"]["namespace"] != "kube-system"
         ]
         return State(
             pods=pods,
             claims=self.of("ResourceClaim"),
             fenced=[
-                f"{one['kind']} {one['metadata']['name']}"
-                for one in (
+                f"{item['kind']} {item['metadata']['name']}"
+                for item in (
                     *self.of("Node"),
                     *self.of("DeviceTaintRule"),
                     *pods,
                 )
-                if run_of(one)
+                if run_of(item)
             ],
         )
 
@@ -125,43 +125,47 @@ class State:
     def bound(self) -> dict[str, str]:
         """The nodes of pods."""
         return {
-            str(key_of(one)): one["spec"]["nodeName"]
-            for one in self.pods
-            if one["spec"].get("nodeName")
+            str(key_of(pod)): pod["spec"]["nodeName"]
+            for pod in self.pods
+            if pod["spec"].get("nodeName")
         }
 
     @property
     def gated(self) -> set[str]:
         """The pods that have gates."""
-        return {str(key_of(one)) for one in self.pods if gates_of(one)}
+        return {str(key_of(pod)) for pod in self.pods if gates_of(pod)}
 
     @property
     def released(self) -> set[str]:
         """The pods without gates."""
-        return {str(key_of(one)) for one in self.pods} - self.gated
+        return {str(key_of(pod)) for pod in self.pods} - self.gated
 
     @property
     def held(self) -> dict[str, Json]:
         """The claims that are allocated."""
-        return {str(key_of(one)): one for one in self.claims if devices_of(one)}
+        return {
+            str(key_of(claim)): claim
+            for claim in self.claims
+            if devices_of(claim)
+        }
 
     @property
     def twice(self) -> list[tuple[str, str, str]]:
         """The devices that more than one claim holds, where nobody may share them."""
         holders = Counter(
             (result["driver"], result["pool"], result["device"])
-            for one in self.held.values()
-            for result in one["status"]["allocation"]["devices"]["results"]
+            for claim in self.held.values()
+            for result in claim["status"]["allocation"]["devices"]["results"]
             if not result.get("shareID")
         )
-        return [device for device, number in holders.items() if number > 1]
+        return [device for device, count in holders.items() if count > 1]
 
     @property
     def overused(self) -> list[str]:
         """GPUs in parts, and shared ones, of whose memory more is given away than there is."""
         used: dict[tuple[str, str], int] = defaultdict(int)
-        for one in self.held.values():
-            for result in one["status"]["allocation"]["devices"]["results"]:
+        for claim in self.held.values():
+            for result in claim["status"]["allocation"]["devices"]["results"]:
                 gpu = "-".join(result["device"].split("-")[:2])
                 used[result["pool"], gpu] += _memory(result)
         return [
@@ -173,36 +177,36 @@ class State:
     @property
     def split(self) -> list[str]:
         """Pods that are bound to a node other than that of their claims."""
-        found: list[str] = []
-        for one in self.pods:
-            where = one["spec"].get("nodeName")
+        names: list[str] = []
+        for pod in self.pods:
+            where = pod["spec"].get("nodeName")
             pools = {
                 result["pool"]
-                for key in claims_of(one)
+                for key in claims_of(pod)
                 if str(key) in self.held
                 for result in self.held[str(key)]["status"]["allocation"][
                     "devices"
                 ]["results"]
             }
             if where and pools - {where}:
-                found.append(str(key_of(one)))
-        return found
+                names.append(str(key_of(pod)))
+        return names
 
     def has_claims(self, name: str) -> bool:
         """Whether all claims of a pod are allocated."""
         return all(
             str(key) in self.held
-            for one in self.pods
-            if str(key_of(one)) == name
-            for key in claims_of(one)
+            for pod in self.pods
+            if str(key_of(pod)) == name
+            for key in claims_of(pod)
         )
 
     def stranded_of(self, app: str) -> list[str]:
         """The pods with this label that are stranded."""
         labelled = {
-            str(key_of(one))
-            for one in self.pods
-            if (one["metadata"].get("labels") or {}).get("app") == app
+            str(key_of(pod))
+            for pod in self.pods
+            if (pod["metadata"].get("labels") or {}).get("app") == app
         }
         return [name for name in self.stranded if name in labelled]
 
@@ -210,11 +214,11 @@ class State:
     def stranded(self) -> list[str]:
         """Pods without gates that are not bound, and lack an allocation."""
         return [
-            str(key_of(one))
-            for one in self.pods
-            if not one["spec"].get("nodeName")
-            and not gates_of(one)
-            and any(str(key) not in self.held for key in claims_of(one))
+            str(key_of(pod))
+            for pod in self.pods
+            if not pod["spec"].get("nodeName")
+            and not gates_of(pod)
+            and any(str(key) not in self.held for key in claims_of(pod))
         ]
 
     def broken(self) -> list[str]:
@@ -239,10 +243,10 @@ def _memory(result: Json) -> int:
 def planes(folder: Path, name: str, *, rules: bool = True) -> Iterator[Plane]:
     """A control plane with one of the schedulers."""
     with (
-        live(folder, rules=rules) as found,
-        found.running_scheduler(name) as scheduler,
+        live(folder, rules=rules) as live_plane,
+        live_plane.running_scheduler(name) as scheduler,
     ):
-        yield Plane(found, scheduler, name)
+        yield Plane(live_plane, scheduler, name)
 
 
 def command(plane: Plane, folder: Path, *options: str) -> list[str]:

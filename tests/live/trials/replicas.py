@@ -55,9 +55,9 @@ class Replicas:
             )
         return name
 
-    def send(self, name: str, number: signal.Signals) -> None:
+    def send(self, name: str, signal_number: signal.Signals) -> None:
         """Send a signal to one."""
-        self.processes[name].send_signal(number)
+        self.processes[name].send_signal(signal_number)
 
     def log(self, name: str) -> str:
         """What one said."""
@@ -99,10 +99,10 @@ class Look:
         """The objects of a kind."""
         self.objects.wire.renew()
         try:
-            found: list[Json] = self.objects.listed(KINDS[kind])["items"]
+            items: list[Json] = self.objects.listed(KINDS[kind])["items"]
         except (Refused, SnapshotError):
             return []
-        return found
+        return items
 
     @property
     def holder(self) -> str:
@@ -124,7 +124,7 @@ class Look:
     @property
     def is_fenced(self) -> bool:
         """Whether anything is."""
-        nodes = [{**one, "kind": "Node"} for one in self.of("Node")]
+        nodes = [{**node, "kind": "Node"} for node in self.of("Node")]
         rules = (
             self.of("DeviceTaintRule") if RULES in self.objects.versions else []
         )
@@ -133,23 +133,23 @@ class Look:
     def is_written(self, wave: str) -> bool:
         """Whether a claim of a pod of a wave is allocated."""
         return any(
-            devices_of(one)
-            for one in self.of("ResourceClaim")
-            if one["metadata"]["name"].startswith(f"{wave}-")
+            devices_of(claim)
+            for claim in self.of("ResourceClaim")
+            if claim["metadata"]["name"].startswith(f"{wave}-")
         )
 
     def is_released(self, wave: str) -> bool:
         """Whether a pod of a wave has lost its gate."""
-        return any(not gates_of(one) for one in self._pods(wave))
+        return any(not gates_of(pod) for pod in self._pods(wave))
 
     def is_bound(self, wave: str) -> bool:
         """Whether all pods of a wave are bound."""
         pods = self._pods(wave)
-        return bool(pods) and all(one["spec"].get("nodeName") for one in pods)
+        return bool(pods) and all(pod["spec"].get("nodeName") for pod in pods)
 
     def _pods(self, wave: str) -> list[Json]:
         return [
-            one
-            for one in self.of("Pod")
-            if one["metadata"]["name"].startswith(f"{wave}-")
+            pod
+            for pod in self.of("Pod")
+            if pod["metadata"]["name"].startswith(f"{wave}-")
         ]

@@ -21,8 +21,8 @@ FENCES = ("node-taints", "device-taints", "auto")
 def plane(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Plane]:
-    with planes(tmp_path_factory.mktemp("plane"), request.param) as found:
-        yield found
+    with planes(tmp_path_factory.mktemp("plane"), request.param) as trial_plane:
+        yield trial_plane
 
 
 @pytest.fixture(autouse=True)
@@ -46,20 +46,20 @@ def test_released_pods_are_bound_as_planned(
     assert done.code == 0, done.said
     state = plane.state()
     planned = {
-        one["demand"]: one
-        for one in done.answer["plan"]["placed"]
-        if [*one["claims"]] != [one["demand"]]
-        or f"{one['demand']}" in state.released
+        placement["demand"]: placement
+        for placement in done.answer["plan"]["placed"]
+        if [*placement["claims"]] != [placement["demand"]]
+        or f"{placement['demand']}" in state.released
     }
     as_planned = [
         name
-        for name, one in planned.items()
-        if state.bound.get(name) == one["node"]
+        for name, placement in planned.items()
+        if state.bound.get(name) == placement["node"]
     ]
     assert len(as_planned) == len(planned)
     assert set(done.answer["released"]) <= set(as_planned)
-    for one in planned.values():
-        for claim, allocation in one["claims"].items():
+    for placement in planned.values():
+        for claim, allocation in placement["claims"].items():
             given = devices_of({"status": {"allocation": allocation}})
             assert devices_of(state.held[claim]) == given
     assert state.broken() == []
@@ -84,8 +84,8 @@ def check_refused(plane: Plane, done: Done) -> None:
     )
     assert state.fenced == []
     assert [
-        one
-        for one in state.claims
-        if RUN in (one["metadata"].get("annotations") or {})
+        claim
+        for claim in state.claims
+        if RUN in (claim["metadata"].get("annotations") or {})
     ] == []
     assert state.bound.keys() == {"default/runs-0"}

@@ -88,11 +88,11 @@ def killed(trial: Trial, folder: Path, random: Random) -> list[str]:
         trial.plane.begin(planned_crowd(NODES, DEVICES))
 
 
-@pytest.mark.parametrize("number", range(KILLS))
+@pytest.mark.parametrize("seed", range(KILLS))
 def test_a_killed_run_is_finished_or_undone(
-    trial: Trial, tmp_path: Path, number: int
+    trial: Trial, tmp_path: Path, seed: int
 ) -> None:
-    random, plane = Random(number), trial.plane
+    random, plane = Random(seed), trial.plane
     plane.begin(planned_crowd(NODES, DEVICES))
     with rivals(plane, 4, 0.5):
         steps = killed(trial, tmp_path, random)
@@ -105,7 +105,7 @@ def test_a_killed_run_is_finished_or_undone(
     state = plane.state()
     assert state.broken() == []
     assert state.fenced == []
-    gang = [f"default/gang-{one}" for one in range(3)]
+    gang = [f"default/gang-{pod_index}" for pod_index in range(3)]
     assert len(set(gang) & state.released) in (0, 3)
     held = [name for name in gang if state.has_claims(name)]
     assert len(held) in (0, 3)

@@ -49,14 +49,16 @@ def test_batches_leave_nothing_behind(
         try:
             for turn in count():
                 plane.live.add(
-                    crowd(f"t{turn}-{one}" for one in range(TOGETHER))
+                    crowd(
+                        f"t{turn}-{pod_index}" for pod_index in range(TOGETHER)
+                    )
                 )
-                for one in look.of("Pod"):
+                for pod in look.of("Pod"):
                     if (
-                        one["spec"].get("nodeName")
-                        and one["metadata"]["name"][0] == "t"
+                        pod["spec"].get("nodeName")
+                        and pod["metadata"]["name"][0] == "t"
                     ):
-                        path = objects.path(KINDS["Pod"], key_of(one))
+                        path = objects.path(KINDS["Pod"], key_of(pod))
                         try:
                             server.wire.send(
                                 "DELETE", path, {}, {"gracePeriodSeconds": 0}

@@ -41,10 +41,10 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
         pytest.MonkeyPatch.context() as patch,
         planes(
             tmp_path_factory.mktemp("plane"), "kube-scheduler", rules=False
-        ) as found,
+        ) as trial_plane,
     ):
         patch.setenv("NO_PROXY", "127.0.0.1")
-        yield found
+        yield trial_plane
 
 
 def interrupted(plane: Plane, folder: Path) -> str:
@@ -76,8 +76,8 @@ def test_something_was_interrupted(plane: Plane, tmp_path: Path) -> None:
     beside = run(plane, elsewhere, "--yes", *SETTLE)
     assert beside.code == 1
     assert any(
-        f"run {name} fences" in one["reason"]
-        for one in (*beside.answer["unplaced"], *beside.answer["asides"])
+        f"run {name} fences" in aside["reason"]
+        for aside in (*beside.answer["unplaced"], *beside.answer["asides"])
     )
     assert run(plane, elsewhere, "--lift", name).code == 0
     assert run(plane, here, "--status").answer["fences"] == []
@@ -145,8 +145,10 @@ def test_the_queue_is_taken_away(
     made = ask(
         "get", "namespaces,clusterroles,clusterrolebindings", "-o", "json"
     )
-    names = [one["metadata"]["name"] for one in json.loads(made)["items"]]
-    assert [one for one in names if "dralloc" in one] == []
+    names = [item["metadata"]["name"] for item in json.loads(made)["items"]]
+    assert [
+        object_name for object_name in names if "dralloc" in object_name
+    ] == []
     # Whoever deleted it first can release everything after that, too.
     plane.live.add(crowd(iter(["late"])))
     assert b"released 1 pods" in batch(plane, "--release-all").stderr
@@ -215,7 +217,7 @@ def alerting(root: Path, folder: Path, series: str, firing: list[str]) -> str:
 
 @pytest.mark.parametrize(
     ("name", "series"),
-    [(name, one) for name, ways in ALERTS.items() for one in ways],
+    [(name, series) for name, ways in ALERTS.items() for series in ways],
 )
 def test_an_alert_fires(
     root: Path, tmp_path: Path, name: str, series: str

@@ -59,7 +59,9 @@ class Trial:
         """Make pods that wait; the start of their names."""
         self.waves += 1
         wave = f"w{self.waves}"
-        self.plane.live.add(crowd(f"{wave}-{one}" for one in range(WAVE)))
+        self.plane.live.add(
+            crowd(f"{wave}-{pod_index}" for pod_index in range(WAVE))
+        )
         return wave
 
     def reach(self, step: str, wave: str) -> None:
@@ -98,12 +100,12 @@ def trial(
         patch.setenv("NO_PROXY", "127.0.0.1")
         plane.begin(rows_of_gpus(NODES, DEVICES))
         replicas = Replicas(account(plane.live, root, folder), OPTIONS, folder)
-        found = Trial(plane, replicas, Look(objects))
+        running_trial = Trial(plane, replicas, Look(objects))
         try:
-            found.start_replica()
-            until(lambda: found.look.holder != "", PATIENCE)
-            found.start_replica()
-            yield found
+            running_trial.start_replica()
+            until(lambda: running_trial.look.holder != "", PATIENCE)
+            running_trial.start_replica()
+            yield running_trial
         finally:
             replicas.stop()
 

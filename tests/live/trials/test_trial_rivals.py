@@ -19,15 +19,15 @@ RIVALS = 24
 def plane(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Plane]:
-    with planes(tmp_path_factory.mktemp("plane"), request.param) as found:
-        yield found
+    with planes(tmp_path_factory.mktemp("plane"), request.param) as trial_plane:
+        yield trial_plane
 
 
-@pytest.mark.parametrize("number", range(RUNS))
+@pytest.mark.parametrize("run_index", range(RUNS))
 def test_rivals_get_nothing_that_is_planned(
     plane: Plane,
     tmp_path: Path,
-    number: int,
+    run_index: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -42,12 +42,12 @@ def test_rivals_get_nothing_that_is_planned(
     assert state.fenced == []
     assert plane.is_scheduled
     planned = [
-        one["demand"]
-        for one in done.answer["plan"]["placed"]
-        if state.bound.get(one["demand"]) == one["node"]
+        placement["demand"]
+        for placement in done.answer["plan"]["placed"]
+        if state.bound.get(placement["demand"]) == placement["node"]
     ]
     came = sum(name.startswith("default/rival") for name in state.bound)
     say(
-        f"{plane.name}, run {number}, {done.answer['fence']}, exit {done.code}: {len(planned)} bound as planned, "
+        f"{plane.name}, run {run_index}, {done.answer['fence']}, exit {done.code}: {len(planned)} bound as planned, "
         f"{len(done.answer['asides'])} left alone, {came} rivals bound"
     )

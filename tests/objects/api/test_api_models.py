@@ -39,9 +39,9 @@ RECORDED = (
 
 def read(raw: dict[str, Any]) -> Any:
     reader = ObjectReader(strict=True)
-    found = reader.read(raw, "")
+    api_object = reader.read(raw, "")
     assert not reader.errors
-    return found
+    return api_object
 
 
 def claim(**request: Any) -> dict[str, Any]:
@@ -103,12 +103,12 @@ def test_tolerations_are_kept_as_they_were_written() -> None:
         {"key": "a", "operator": "Equal"},
         {"operator": "Exists"},
     ]
-    found = read(claim(tolerations=tolerations))
-    assert found.spec.devices.requests[0].exactly.tolerations[
+    claim_object = read(claim(tolerations=tolerations))
+    assert claim_object.spec.devices.requests[0].exactly.tolerations[
         0
     ] == DeviceToleration(key="a")
     assert (
-        to_wire(found)["spec"]["devices"]["requests"][0]["exactly"][
+        to_wire(claim_object)["spec"]["devices"]["requests"][0]["exactly"][
             "tolerations"
         ]
         == tolerations
@@ -116,10 +116,10 @@ def test_tolerations_are_kept_as_they_were_written() -> None:
 
 
 def test_null_is_absent() -> None:
-    found = read(
+    claim_object = read(
         claim(selectors=None, capacity=None, tolerations=None, adminAccess=None)
     )
-    assert found == read(claim())
+    assert claim_object == read(claim())
     slice_ = read(
         {
             "apiVersion": "resource.k8s.io/v1",
@@ -198,33 +198,37 @@ def test_construction_by_name_and_the_wire_form() -> None:
 
 
 def test_models_cannot_be_changed() -> None:
-    found = read(claim())
+    claim_object = read(claim())
     with pytest.raises(ValidationError):
-        found.metadata = ObjectMeta()
+        claim_object.metadata = ObjectMeta()
     with pytest.raises(AttributeError):
         Device(name="a").name = "b"  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("number", [10, "10", 10.0])
-def test_quantities_may_be_numbers(number: object) -> None:
-    found = read(claim(capacity={"requests": {"memory": number}}))
-    assert found.spec.devices.requests[0].exactly.capacity.requests[
+@pytest.mark.parametrize("amount", [10, "10", 10.0])
+def test_quantities_may_be_numbers(amount: object) -> None:
+    claim_object = read(claim(capacity={"requests": {"memory": amount}}))
+    assert claim_object.spec.devices.requests[0].exactly.capacity.requests[
         "memory"
     ] == parse_quantity("10")
 
 
 def test_fractions_keep_their_text() -> None:
-    found = read(claim(capacity={"requests": {"memory": 0.1}}))
+    claim_object = read(claim(capacity={"requests": {"memory": 0.1}}))
     assert (
-        str(found.spec.devices.requests[0].exactly.capacity.requests["memory"])
+        str(
+            claim_object.spec.devices.requests[0].exactly.capacity.requests[
+                "memory"
+            ]
+        )
         == "100m"
     )
 
 
 def test_keys_and_titles() -> None:
-    found: ResourceClaim = read(claim())
-    assert found.key == ClaimKey("team", "claim")
-    assert found.title == "ResourceClaim team/claim"
+    claim_object: ResourceClaim = read(claim())
+    assert claim_object.key == ClaimKey("team", "claim")
+    assert claim_object.title == "ResourceClaim team/claim"
     pod = Pod(metadata=ObjectMeta(name="a"))
     assert (pod.key, pod.title) == (ClaimKey("default", "a"), "Pod a")
     node = Node(metadata=ObjectMeta(name="n"))
@@ -242,11 +246,11 @@ def test_results_name_their_device() -> None:
         "consumedCapacity": {"m": "1Gi"},
     }
     raw["status"] = {"allocation": {"devices": {"results": [result]}}}
-    found: ResourceClaim = read(raw)
-    assert found.status.allocation is not None
-    [read_result] = found.status.allocation.devices.results
+    claim_object: ResourceClaim = read(raw)
+    assert claim_object.status.allocation is not None
+    [read_result] = claim_object.status.allocation.devices.results
     assert read_result.device_id == DeviceID("d", "p", "a")
-    assert to_wire(found)["status"] == raw["status"]
+    assert to_wire(claim_object)["status"] == raw["status"]
 
 
 def test_how_many_pods_a_job_has_at_a_time() -> None:

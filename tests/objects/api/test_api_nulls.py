@@ -23,9 +23,9 @@ from wire import Json, claim, device, request, resource_slice
 
 def read(raw: Json) -> Any:
     reader = ObjectReader()
-    found = reader.read(raw, "")
+    api_object = reader.read(raw, "")
     assert not reader.errors, reader.errors
-    return found
+    return api_object
 
 
 def refusals(raw: Json) -> list[str]:
@@ -43,18 +43,18 @@ def test_null_in_a_list_is_the_zero_value() -> None:
             ]
         },
     ]
-    found = read(
+    slice_object = read(
         resource_slice(
             [device("gpu-0")], nodeSelector={"nodeSelectorTerms": terms}
         )
     )
-    empty, filled = found.spec.node_selector.node_selector_terms
+    empty, filled = slice_object.spec.node_selector.node_selector_terms
     assert empty.match_expressions == ()
     assert filled.match_expressions[0].values == ("", "a")
 
 
 def test_null_in_a_map_is_the_zero_value() -> None:
-    found = read(
+    slice_object = read(
         resource_slice(
             [
                 device(
@@ -65,7 +65,7 @@ def test_null_in_a_map_is_the_zero_value() -> None:
     )
     assert {
         name: amount.value
-        for name, amount in found.spec.devices[0].capacity.items()
+        for name, amount in slice_object.spec.devices[0].capacity.items()
     } == dict.fromkeys(("memory", "cores"), parse_quantity("0"))
 
 
@@ -77,9 +77,9 @@ def test_null_in_lists_of_attributes_and_of_amounts() -> None:
         capacity={"memory": {"value": "1", "requestPolicy": policy}},
     )
     shared["attributes"] = {"a": {"ints": [None, 3]}, "b": {"strings": [None]}}
-    [found] = read(resource_slice([shared])).spec.devices
-    assert found.attributes == {"a": (0, 3), "b": ("",)}
-    assert found.capacity["memory"].request_policy.valid_values == (
+    [device_object] = read(resource_slice([shared])).spec.devices
+    assert device_object.attributes == {"a": (0, 3), "b": ("",)}
+    assert device_object.capacity["memory"].request_policy.valid_values == (
         parse_quantity("0"),
         parse_quantity("1"),
     )
@@ -89,11 +89,11 @@ def test_a_field_that_is_null_is_absent_and_what_may_be_anything_stays() -> (
     None
 ):
     config = {"opaque": {"driver": "d", "parameters": {"a": None}}}
-    found = read(
+    claim_object = read(
         claim("c", request(adminAccess=None), config=[config], constraints=None)
     )
-    assert found.spec.devices.constraints == ()
-    assert found.spec.devices.config[0].opaque.parameters == {"a": None}
+    assert claim_object.spec.devices.constraints == ()
+    assert claim_object.spec.devices.config[0].opaque.parameters == {"a": None}
 
 
 @pytest.mark.parametrize(
@@ -111,10 +111,10 @@ def test_a_field_that_is_null_is_absent_and_what_may_be_anything_stays() -> (
 )
 def test_only_null_is_changed(model: Any, body: Any) -> None:
     """Whatever else is wrong is left for the models to name."""
-    found = without_nulls(model, body)
+    clean_body = without_nulls(model, body)
     if "None" not in repr(body):
-        assert found == body
-    assert without_nulls(model, found) == found
+        assert clean_body == body
+    assert without_nulls(model, clean_body) == clean_body
 
 
 def test_a_taint_is_added_at_a_time() -> None:
@@ -168,12 +168,12 @@ def test_times_are_those_of_go(text: str, expected: bool) -> None:
     "text", [" 1Gi", "1Gi ", "\u00a01Gi\u2003", "\u00851Gi"]
 )
 def test_blanks_around_a_quantity_do_not_matter(text: str) -> None:
-    found = read(
+    slice_object = read(
         resource_slice([device("gpu-0", capacity={"memory": {"value": text}})])
     )
-    assert found.spec.devices[0].capacity["memory"].value == parse_quantity(
-        "1Gi"
-    )
+    assert slice_object.spec.devices[0].capacity[
+        "memory"
+    ].value == parse_quantity("1Gi")
 
 
 @pytest.mark.parametrize("text", ["", " ", "1 Gi", "\t1", "\u200b1"])
@@ -187,9 +187,9 @@ def test_other_blanks_do(text: str) -> None:
     "text", ["1e400", "1E400", "-1e400", "0.1e400", "0e400"]
 )
 def test_large_exponents_are_quantities(text: str) -> None:
-    found = read(
+    slice_object = read(
         resource_slice([device("gpu-0", capacity={"memory": {"value": text}})])
     )
-    assert found.spec.devices[0].capacity["memory"].value == parse_quantity(
-        text
-    )
+    assert slice_object.spec.devices[0].capacity[
+        "memory"
+    ].value == parse_quantity(text)

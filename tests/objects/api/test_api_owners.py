@@ -25,10 +25,10 @@ def read(
         "spec": spec,
         "status": status,
     }
-    found = reader.read(raw, "")
+    owner = reader.read(raw, "")
     assert not reader.errors
-    assert isinstance(found, PodOwner)
-    return found
+    assert isinstance(owner, PodOwner)
+    return owner
 
 
 def names(api_version: str, kind: str, spec: object) -> list[str]:
@@ -340,6 +340,6 @@ def test_kinds_whose_pod_templates_are_not_used_are_named() -> None:
             is None
         )
     assert reader.skipped == {"CronJob": 1, "Rollout": 2, "Rule": 1}
-    assert [str(one) for one in reader.unmade_notice()] == [
+    assert [str(finding) for finding in reader.unmade_notice()] == [
         "no pods are made of the pod templates of CronJob (1), Rollout (2)"
     ]

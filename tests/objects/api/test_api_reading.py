@@ -56,8 +56,8 @@ def test_an_unknown_field_is_a_warning_with_its_path(
     raw: dict[str, Any], path: str
 ) -> None:
     reader = ObjectReader()
-    found = reader.read(raw, "a.yaml")
-    assert isinstance(found, ResourceSlice)
+    slice_object = reader.read(raw, "a.yaml")
+    assert isinstance(slice_object, ResourceSlice)
     [finding] = reader.warnings
     assert str(finding).startswith(
         f"a.yaml: ResourceSlice s: {path}: unknown field"
@@ -99,13 +99,14 @@ def test_unknown_fields_do_not_hide_other_defects() -> None:
 def test_a_field_that_is_unknown_in_many_places_is_one_finding() -> None:
     raw = slice_with(
         devices=[
-            {"name": f"gpu-{number}", "colour": "red"} for number in range(4)
+            {"name": f"gpu-{device_index}", "colour": "red"}
+            for device_index in range(4)
         ]
     )
     reader = ObjectReader()
-    found = reader.read(raw, "")
-    assert isinstance(found, ResourceSlice)
-    assert len(found.spec.devices) == 4
+    slice_object = reader.read(raw, "")
+    assert isinstance(slice_object, ResourceSlice)
+    assert len(slice_object.spec.devices) == 4
     assert [str(finding) for finding in reader.warnings] == [
         "ResourceSlice s: spec.devices[0].colour: unknown field, here and in 3 more places"
     ]
@@ -245,8 +246,8 @@ def test_what_is_wrong_with_a_specification_is_said_of_every_object() -> None:
     for name in "ab":
         reader.read({**claim, "metadata": {"name": name}}, "")
         reader.read(pod(name, priority="high"), "")
-    assert [str(one) for one in reader.warnings] == [
+    assert [str(finding) for finding in reader.warnings] == [
         "ResourceClaim a: spec.colour: unknown field",
         "ResourceClaim b: spec.colour: unknown field",
     ]
-    assert [one.subject for one in reader.errors] == ["Pod a", "Pod b"]
+    assert [finding.subject for finding in reader.errors] == ["Pod a", "Pod b"]

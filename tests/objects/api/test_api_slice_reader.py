@@ -115,16 +115,16 @@ def test_equal_parts_are_one_object() -> None:
     first, second = reader.read(json.loads(text)), reader.read(json.loads(text))
     assert first is not None
     assert second is not None
-    one, other = first.spec.devices[0], second.spec.devices[0]
-    assert one == other
-    assert one.capacity is other.capacity
-    assert one.consumes_counters is other.consumes_counters
-    assert one.taints is other.taints
+    device, other = first.spec.devices[0], second.spec.devices[0]
+    assert device == other
+    assert device.capacity is other.capacity
+    assert device.consumes_counters is other.consumes_counters
+    assert device.taints is other.taints
     assert all(
-        one.attributes[name] is other.attributes[name]
+        device.attributes[name] is other.attributes[name]
         for name in ("model", "driver", "links")
     )
-    assert one.name is other.name
+    assert device.name is other.name
 
 
 def test_one_and_true_are_not_equal_parts() -> None:

@@ -19,10 +19,10 @@ from dralloc.objects.quantity import parse_quantity
 
 def read(text: str) -> Any:
     reader = ObjectReader()
-    found = reader.read(yaml.safe_load(text), "test.yaml")
+    api_object = reader.read(yaml.safe_load(text), "test.yaml")
     assert not reader.errors
     assert not reader.warnings
-    return found
+    return api_object
 
 
 V1BETA1_SLICE = """
@@ -114,8 +114,8 @@ status:
 
 
 def test_v1beta1_devices_lie_under_basic() -> None:
-    found: ResourceSlice = read(V1BETA1_SLICE)
-    assert to_wire(found) == {
+    resource_slice: ResourceSlice = read(V1BETA1_SLICE)
+    assert to_wire(resource_slice) == {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceSlice",
         "metadata": {"name": "cards"},
@@ -173,11 +173,13 @@ def test_v1beta1_requests_are_exact_without_saying_so(
         **body,
     }
     reader = ObjectReader()
-    found = reader.read(raw, "")
+    api_object = reader.read(raw, "")
     assert not reader.warnings
-    assert isinstance(found, ResourceClaim | ResourceClaimTemplate)
+    assert isinstance(api_object, ResourceClaim | ResourceClaimTemplate)
     claimed = (
-        found.spec if isinstance(found, ResourceClaim) else found.spec.spec
+        api_object.spec
+        if isinstance(api_object, ResourceClaim)
+        else api_object.spec.spec
     )
     nic, gpu = claimed.devices.requests
     assert nic.exactly is not None
@@ -204,8 +206,8 @@ def test_v1beta2_is_like_v1() -> None:
 
 
 def test_the_alpha_example_of_kep_5075() -> None:
-    found: ResourceSlice = read(KEP5075_SLICE)
-    gpu = found.spec.devices[0]
+    resource_slice: ResourceSlice = read(KEP5075_SLICE)
+    gpu = resource_slice.spec.devices[0]
     memory = gpu.capacity["memory"]
     assert memory.request_policy is not None
     assert memory.request_policy.valid_range is not None

@@ -203,7 +203,9 @@ def test_later_files_override_earlier_ones_and_say_so(tmp_path: Path) -> None:
         ("n", {"v": "3"}),
         ("m", {"v": "1"}),
     ]
-    told = [str(one).replace(f"{tmp_path}/", "") for one in cluster.findings]
+    told = [
+        str(finding).replace(f"{tmp_path}/", "") for finding in cluster.findings
+    ]
     assert told[:3] == [
         "b.yaml: Node n: overrides the one in a.yaml: document 1",
         "c.yaml: document 1: Node n: overrides the one in b.yaml",

@@ -27,16 +27,21 @@ _BASES: Final = st.from_regex(
 )
 
 
-def unnamed(found: Json, base: str) -> Json:
+def unnamed(document: Json, base: str) -> Json:
     """The object with a prefix in place of its name."""
     metadata = {
-        key: value for key, value in found["metadata"].items() if key != "name"
+        key: value
+        for key, value in document["metadata"].items()
+        if key != "name"
     }
-    return {**found, "metadata": {**metadata, "generateName": base}}
+    return {**document, "metadata": {**metadata, "generateName": base}}
 
 
 def names(documents: list[Json]) -> list[str]:
-    return [found.name for found in read_documents(documents).cluster.claims]
+    return [
+        claim_object.name
+        for claim_object in read_documents(documents).cluster.claims
+    ]
 
 
 def test_each_object_with_generate_name_is_one_of_its_own() -> None:

@@ -28,8 +28,8 @@ TOO_DEEP = "is nested too deeply, more than 254 levels"
 def bomb(line: str, levels: int = 12) -> str:
     """Ten times as much with every line; what is read never looks at it."""
     return HEAD + "".join(
-        line.format(number, ", ".join([f"*x{number - 1}"] * 10))
-        for number in range(1, levels)
+        line.format(level, ", ".join([f"*x{level - 1}"] * 10))
+        for level in range(1, levels)
     )
 
 
@@ -136,7 +136,7 @@ def test_a_key_that_stands_twice_in_a_long_list(
 ) -> None:
     monkeypatch.setattr(loading, "SPLIT_FROM", 0)
     items = ",\n".join(
-        NODE_JSON.replace('"n"', f'"n{number}"') % "" for number in range(4)
+        NODE_JSON.replace('"n"', f'"n{index}"') % "" for index in range(4)
     )
     text = '{"apiVersion": "v1", "kind": "List", "items": [\n' + items + "]}"
     assert len(load_text(text).nodes) == 4
@@ -153,11 +153,11 @@ def test_a_key_that_stands_twice_in_a_long_list(
 
 
 def test_integers_beyond_64_bits_are_no_integers() -> None:
-    for number, shown in (
+    for generation, shown in (
         (2**64, "1.8446744073709552e+19"),
         (-(2**63) - 1, "-9.223372036854776e+18"),
     ):
-        text = SLICE.replace("generation: 1", f"generation: {number}")
+        text = SLICE.replace("generation: 1", f"generation: {generation}")
         for written in (text, json.dumps(yaml.safe_load(text))):
             assert findings_of_error(written).endswith(
                 f"spec.pool.generation: must be an integer, not {shown}"

@@ -47,8 +47,8 @@ def paths(part: Any, path: str = "") -> Iterator[tuple[str, str]]:
             yield step, name
             yield from paths(below, step)
     elif isinstance(part, list):
-        for number, below in enumerate(part):
-            yield from paths(below, f"{path}[{number}]")
+        for index, below in enumerate(part):
+            yield from paths(below, f"{path}[{index}]")
 
 
 def sources(name: str, file: Path) -> list[ObjectSource]:
@@ -56,7 +56,9 @@ def sources(name: str, file: Path) -> list[ObjectSource]:
     if "items" in TEXTS[name]:
         whole = ObjectSource.at(text, 1)
         return [whole.item(0), whole.item(1)]
-    return [ObjectSource.at(text, number, is_only=False) for number in (1, 2)]
+    return [
+        ObjectSource.at(text, document, is_only=False) for document in (1, 2)
+    ]
 
 
 @pytest.mark.parametrize("kept", [1 << 20, 0])
@@ -84,16 +86,16 @@ def test_of_what_is_absent_the_object_around_it_is_shown(
     file = tmp_path / "a.yaml"
     file.write_text("spec:\n  devices:\n  - name: a\n  - x: 1\n")
     source = ObjectSource.at(SourceText(str(file), 100), 1)
-    places = {
+    locations = {
         "spec.devices[1].name": "4:5",
         "spec.devices[7]": "2:3",
         "spec.devices[0].exactly.name": "3:5",
         "status": "1:1",
         "": "1:1",
     }
-    for path, place in places.items():
+    for path, location in locations.items():
         [finding] = located([Finding(source, "", path, "wrong")])
-        assert str(finding).startswith(f"{file}:{place}:"), path
+        assert str(finding).startswith(f"{file}:{location}:"), path
 
 
 def test_a_file_that_is_gone_or_other_has_no_lines(tmp_path: Path) -> None:

@@ -21,11 +21,11 @@ from objects.load.texts import NODE, SLICE, findings_of_error
 SHARED = ROOT.parent / "shared"
 
 
-def slice_json(number: int = 0, **more: Any) -> dict[str, Any]:
+def slice_json(slice_index: int = 0, **more: Any) -> dict[str, Any]:
     spec = {
         "driver": "d",
-        "nodeName": f"n{number}",
-        "pool": {"name": f"p{number}", "resourceSliceCount": 1},
+        "nodeName": f"n{slice_index}",
+        "pool": {"name": f"p{slice_index}", "resourceSliceCount": 1},
         "devices": [
             {
                 "name": "a",
@@ -37,7 +37,7 @@ def slice_json(number: int = 0, **more: Any) -> dict[str, Any]:
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceSlice",
-        "metadata": {"name": f"s{number}"},
+        "metadata": {"name": f"s{slice_index}"},
         "spec": spec,
     } | more
 
@@ -163,7 +163,7 @@ def test_long_lists_are_read_item_by_item(
     typed: bool,
     count: int,
 ) -> None:
-    items = [slice_json(number) for number in range(count)]
+    items = [slice_json(index) for index in range(count)]
     api_version, kind = (
         ("resource.k8s.io/v1", "ResourceSliceList") if typed else ("v1", "List")
     )
@@ -208,7 +208,10 @@ def test_long_lists_with_unexpected_text_are_read_at_once(
         }
     )
     cluster = load_text(text)
-    assert [one.name for one in cluster.slices] == ["s0", "s1"]
+    assert [resource_slice.name for resource_slice in cluster.slices] == [
+        "s0",
+        "s1",
+    ]
     assert cluster.claims[0].spec.devices.config[0].opaque is not None
     assert cluster.claims[0].spec.devices.config[0].opaque.parameters == nested
 
@@ -218,7 +221,7 @@ def test_a_defect_in_a_long_list(monkeypatch: pytest.MonkeyPatch) -> None:
     text = json.dumps(
         {
             "apiVersion": "v1",
-            "items": [slice_json(number) for number in range(5)],
+            "items": [slice_json(index) for index in range(5)],
             "kind": "List",
         }
     )
@@ -232,10 +235,12 @@ def test_a_defect_in_a_long_list(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_several_json_values_in_a_row() -> None:
-    text = "\n".join(json.dumps(slice_json(number)) for number in range(3))
-    assert [one.name for one in load_text(text).slices] == ["s0", "s1", "s2"]
+    text = "\n".join(json.dumps(slice_json(index)) for index in range(3))
+    assert [
+        resource_slice.name for resource_slice in load_text(text).slices
+    ] == ["s0", "s1", "s2"]
     pretty = "\n".join(
-        json.dumps(slice_json(number), indent=2) for number in range(2)
+        json.dumps(slice_json(index), indent=2) for index in range(2)
     )
     assert len(load_text(pretty).slices) == 2
 
@@ -262,7 +267,10 @@ def test_documents_that_are_data_already() -> None:
             {"apiVersion": "v1", "kind": "List", "items": [slice_json(1)]},
         ]
     )
-    assert [one.name for one in cluster.slices] == ["s0", "s1"]
+    assert [resource_slice.name for resource_slice in cluster.slices] == [
+        "s0",
+        "s1",
+    ]
     assert load_documents([]) == Cluster()
 
 

@@ -14,19 +14,19 @@ from dralloc.objects.load import load_text
 SLICES = 4
 
 
-def uuid(number: int, device: int) -> str:
-    return f"GPU-{number:08}-{device:04}-4000-8000-{number:012}"
+def uuid(node: int, device: int) -> str:
+    return f"GPU-{node:08}-{device:04}-4000-8000-{node:012}"
 
 
-def slice_of(number: int) -> dict[str, Any]:
+def slice_of(node: int) -> dict[str, Any]:
     """What a node publishes; beside its own names, only identifiers tell it from others."""
     devices = [
         {
             "name": f"gpu-{device}",
             "attributes": {
-                "uuid": {"string": uuid(number, device)},
+                "uuid": {"string": uuid(node, device)},
                 "model": {"string": "H100"},
-                "parent": {"string": uuid(number, 0)},
+                "parent": {"string": uuid(node, 0)},
             },
             "capacity": {"memory": {"value": "80Gi"}},
             "consumesCounters": [
@@ -35,15 +35,15 @@ def slice_of(number: int) -> dict[str, Any]:
         }
         for device in range(3)
     ]
-    pool = {"name": f"p{number}", "resourceSliceCount": 1}
+    pool = {"name": f"p{node}", "resourceSliceCount": 1}
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceSlice",
-        "metadata": {"name": f"s{number}"},
+        "metadata": {"name": f"s{node}"},
         "spec": {
             "devices": devices,
             "driver": "d",
-            "nodeName": f"n{number}",
+            "nodeName": f"n{node}",
             "pool": pool,
         },
     }
@@ -60,14 +60,14 @@ def both(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Cluster | str, Cluster | str]:
     """What comes of a text that is read item by item, and of the same text parsed as a whole."""
-    found: list[Cluster | str] = []
+    outcomes: list[Cluster | str] = []
     for split_from in (0, len(text.encode()) + 1):
         monkeypatch.setattr(loading, "SPLIT_FROM", split_from)
         try:
-            found.append(load_text(text, source="a.json"))
+            outcomes.append(load_text(text, source="a.json"))
         except InputError as error:
-            found.append(str(error))
-    return found[0], found[1]
+            outcomes.append(str(error))
+    return outcomes[0], outcomes[1]
 
 
 @pytest.mark.parametrize(
@@ -77,12 +77,14 @@ def test_lists_of_one_template_differ_in_identifiers_only(
     layout: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quick, plain = both(
-        text_of([slice_of(number) for number in range(SLICES)], **layout),
+        text_of([slice_of(node) for node in range(SLICES)], **layout),
         monkeypatch,
     )
     assert isinstance(quick, Cluster)
     assert quick == plain
-    *_, third, fourth = [one.spec.devices for one in quick.slices]
+    *_, third, fourth = [
+        resource_slice.spec.devices for resource_slice in quick.slices
+    ]
     assert isinstance(third, TemplateDevices)
     assert isinstance(fourth, TemplateDevices)
     assert third.template is fourth.template
@@ -98,7 +100,7 @@ def test_lists_of_one_template_differ_in_identifiers_only(
 def test_counter_sets_are_recognised_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    items = [slice_of(number) for number in range(SLICES)]
+    items = [slice_of(node) for node in range(SLICES)]
     for item in items:
         del item["spec"]["devices"]
         item["spec"]["sharedCounters"] = [
@@ -170,9 +172,9 @@ def test_what_is_unusual_is_read_as_without_templates(
     change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old, new = CHANGES[change]
-    before, after = text_of(
-        [slice_of(number) for number in range(SLICES)]
-    ).rsplit('{"apiVersion"', 1)
+    before, after = text_of([slice_of(node) for node in range(SLICES)]).rsplit(
+        '{"apiVersion"', 1
+    )
     text = (
         before
         + '{"apiVersion"'

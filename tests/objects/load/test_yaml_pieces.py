@@ -20,31 +20,33 @@ from objects.load.test_slice_texts import both, slice_of
 NODES = 6
 
 
-def pod(number: int) -> dict[str, Any]:
+def pod(pod_index: int) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": f"pod-{number}"},
+        "metadata": {"name": f"pod-{pod_index}"},
         "spec": {
-            "nodeName": f"node-{number % 2}",
-            "nodeSelector": {"rack": f"rack-{number}"},
+            "nodeName": f"node-{pod_index % 2}",
+            "nodeSelector": {"rack": f"rack-{pod_index}"},
         },
     }
 
 
 OBJECTS = [
-    one for number in range(NODES) for one in (slice_of(number), pod(number))
+    document
+    for index in range(NODES)
+    for document in (slice_of(index), pod(index))
 ]
 
 
 def listed(margin: str = "") -> str:
     """The objects as items of a list, as ``kubectl get -o yaml`` and others write it."""
     items = [
-        dump_yaml([one])
+        dump_yaml([document])
         .removeprefix("---\n")
         .replace("\n", f"\n{margin}  ")
         .rstrip()
-        for one in OBJECTS
+        for document in OBJECTS
     ]
     return (
         "apiVersion: v1\nitems:\n"
@@ -77,11 +79,13 @@ def test_what_differs_in_names_is_parsed_three_times(
     assert isinstance(quick, Cluster)
     assert quick == plain
     assert sum(b"Pod" in text for text in parsed) == 3
-    *_, last_but_one, last = [one.spec.devices for one in quick.slices]
+    *_, last_but_one, last = [
+        resource_slice.spec.devices for resource_slice in quick.slices
+    ]
     assert isinstance(last_but_one, TemplateDevices)
     assert isinstance(last, TemplateDevices)
     assert last_but_one.template is last.template
-    assert [one.spec.node_name for one in quick.pods] == [
+    assert [pod_object.spec.node_name for pod_object in quick.pods] == [
         "node-0",
         "node-1",
     ] * 3
@@ -184,14 +188,14 @@ def test_bytes_that_are_no_text_are_refused_with_their_place(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     text = LAYOUTS["documents"].encode().replace(b"rack-5", b"rack-\xff")
-    found = []
+    messages = []
     for split_from in (0, len(text) + 1):
         monkeypatch.setattr(loading, "SPLIT_FROM", split_from)
         with pytest.raises(InputError) as caught:
             load_text(text)
-        found.append(str(caught.value))
-    assert found[0] == found[1]
-    assert "byte 0xff at offset" in found[0]
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+    assert "byte 0xff at offset" in messages[0]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -19,4 +19,4 @@ def documents(case: Case) -> list[Json]:
         *cluster.claims,
         *cluster.pods,
     ]
-    return [to_wire(one) for one in objects]
+    return [to_wire(api_object) for api_object in objects]

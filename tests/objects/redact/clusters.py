@@ -95,7 +95,7 @@ def devices(draw: st.DrawFn, name: str) -> Json:
 
 @st.composite
 def slices(draw: st.DrawFn, nodes: list[str]) -> list[Json]:
-    found = []
+    resource_slices = []
     pools = st.tuples(st.sampled_from(DRIVERS), names())
     slice_names = draw(st.lists(names(), min_size=4, max_size=4, unique=True))
     for (driver, pool), name in zip(
@@ -105,21 +105,25 @@ def slices(draw: st.DrawFn, nodes: list[str]) -> list[Json]:
     ):
         where: Json = draw(
             st.one_of(
-                st.sampled_from(nodes).map(lambda one: {"nodeName": one}),
-                selectors().map(lambda one: {"nodeSelector": one}),
+                st.sampled_from(nodes).map(
+                    lambda node_name: {"nodeName": node_name}
+                ),
+                selectors().map(
+                    lambda node_selector: {"nodeSelector": node_selector}
+                ),
                 st.just({"allNodes": True}),
             )
         )
         held = [
-            draw(devices(one))
-            for one in draw(
+            draw(devices(device_name))
+            for device_name in draw(
                 st.lists(names(), min_size=1, max_size=3, unique=True)
             )
         ]
-        found.append(
+        resource_slices.append(
             resource_slice(held, name=name, pool=pool, driver=driver, **where)
         )
-    return found
+    return resource_slices
 
 
 @st.composite
@@ -154,8 +158,8 @@ def claims(draw: st.DrawFn, name: str) -> Json:
     return claim(
         name,
         *(
-            draw(requests(one))
-            for one in ("gpu", "a")[: draw(st.integers(1, 2))]
+            draw(requests(request_name))
+            for request_name in ("gpu", "a")[: draw(st.integers(1, 2))]
         ),
         constraints=constraints,
     )
@@ -165,18 +169,18 @@ def claims(draw: st.DrawFn, name: str) -> Json:
 def clusters(draw: st.DrawFn) -> list[Json]:
     """Nodes, slices, a class, claims (one may hold a device), and pods with node selectors."""
     nodes = draw(st.lists(names(), min_size=1, max_size=3, unique=True))
-    objects = [node(one, zone=draw(names())) for one in nodes]
-    for one in objects:
-        one["metadata"]["labels"]["kubernetes.io/hostname"] = one["metadata"][
-            "name"
-        ]
+    objects = [node(name, zone=draw(names())) for name in nodes]
+    for node_object in objects:
+        node_object["metadata"]["labels"]["kubernetes.io/hostname"] = (
+            node_object["metadata"]["name"]
+        )
     published = draw(slices(nodes))
     objects += [device_class("gpu"), *published]
     claim_names = draw(st.lists(names(), min_size=1, max_size=4, unique=True))
-    objects += [draw(claims(one)) for one in claim_names]
-    for one in objects:
-        if one["kind"] == "ResourceClaim" and draw(st.booleans()):
-            one["metadata"]["namespace"] = "z"
+    objects += [draw(claims(name)) for name in claim_names]
+    for document in objects:
+        if document["kind"] == "ResourceClaim" and draw(st.booleans()):
+            document["metadata"]["namespace"] = "z"
     if draw(st.booleans()) and published:
         spec = draw(st.sampled_from(published))["spec"]
         use = {
@@ -185,7 +189,7 @@ def clusters(draw: st.DrawFn) -> list[Json]:
             "device": spec["devices"][0]["name"],
         }
         objects.append(allocated("held", use))
-    for number, user in enumerate(
+    for claim_index, user in enumerate(
         draw(st.lists(names(), max_size=2, unique=True))
     ):
         where: Json = draw(
@@ -193,6 +197,6 @@ def clusters(draw: st.DrawFn) -> list[Json]:
                 [{}, {"zone": "a"}, {"kubernetes.io/hostname": nodes[0]}]
             )
         )
-        used = claim_names[number : number + 1]
+        used = claim_names[claim_index : claim_index + 1]
         objects.append(pod(user, *used, nodeSelector=where))
     return objects

@@ -77,7 +77,12 @@ class Planter:
             }
         if NoneType in arguments:
             return self.extended(
-                value, next(one for one in arguments if one is not NoneType)
+                value,
+                next(
+                    argument
+                    for argument in arguments
+                    if argument is not NoneType
+                ),
             )
         if _is_model(hint) and isinstance(value, dict):
             known = dict(_fields(hint))
@@ -113,7 +118,11 @@ class Planter:
             return {self.marker(): self._value(arguments[1]), **self._unknown()}
         if NoneType in arguments:
             return self._value(
-                next(one for one in arguments if one is not NoneType)
+                next(
+                    argument
+                    for argument in arguments
+                    if argument is not NoneType
+                )
             )
         if _is_model(hint):
             return {

@@ -35,7 +35,7 @@ def redacted(*objects: Json) -> list[Json]:
 
 def planned(*objects: Json) -> tuple[list[Json], Redaction]:
     redaction = plan_redaction(objects)
-    return [redaction.apply(one) for one in objects], redaction
+    return [redaction.apply(document) for document in objects], redaction
 
 
 def attribute(value: Any, name: str = "host") -> Json:
@@ -44,30 +44,30 @@ def attribute(value: Any, name: str = "host") -> Json:
 
 def texts(value: Any, name: str = "host") -> Any:
     """What becomes of an attribute's text, beside a node ``node-0``."""
-    (found,) = redacted(attribute(value, name))
-    (wire,) = found["spec"]["devices"][0]["attributes"].values()
+    (new_slice,) = redacted(attribute(value, name))
+    (wire,) = new_slice["spec"]["devices"][0]["attributes"].values()
     return next(iter(wire.values()))
 
 
 def selector(expression: str, *others: Json) -> str:
     """What becomes of a selector, beside nodes ``node-a`` and ``node-b``."""
     everywhere = resource_slice(gpus(1), allNodes=True)
-    found = redacted(
+    documents = redacted(
         node("node-a"),
         node("node-b"),
         *others,
         everywhere,
         device_class("gpu", expression),
     )
-    text: str = found[-1]["spec"]["selectors"][0]["cel"]["expression"]
+    text: str = documents[-1]["spec"]["selectors"][0]["cel"]["expression"]
     return text
 
 
 def pool_names(*objects: Json) -> list[str]:
     return [
-        one["spec"]["pool"]["name"]
-        for one in redacted(*objects)
-        if one["kind"] == "ResourceSlice"
+        document["spec"]["pool"]["name"]
+        for document in redacted(*objects)
+        if document["kind"] == "ResourceSlice"
     ]
 
 
@@ -120,7 +120,9 @@ def test_a_name_is_the_same_everywhere() -> None:
         "node-0001",
         "node-0001",
     )
-    assert [one["name"] for one in new_slice["spec"]["devices"]] == [
+    assert [
+        new_device["name"] for new_device in new_slice["spec"]["devices"]
+    ] == [
         "device-0001",
         "device-0002",
     ]
@@ -178,27 +180,27 @@ def test_pools_keep_their_order(pools: list[str], expected: list[str]) -> None:
         resource_slice(pool=pool, name=f"s-{pool}", nodeName="node-a")
         for pool in pools
     ]
-    found = pool_names(node("node-b"), node("node-a"), *slices)
-    assert found == expected
-    assert [pools.index(one) for one in sorted(pools)] == [
-        found.index(one) for one in sorted(found)
+    new_names = pool_names(node("node-b"), node("node-a"), *slices)
+    assert new_names == expected
+    assert [pools.index(pool) for pool in sorted(pools)] == [
+        new_names.index(name) for name in sorted(new_names)
     ]
 
 
 def test_slices_keep_their_order() -> None:
-    names = [f"s-{number}" for number in (10, 9, 2)]
-    found = [
-        one["metadata"]["name"]
-        for one in redacted(*(resource_slice(name=name) for name in names))
+    names = [f"s-{suffix}" for suffix in (10, 9, 2)]
+    new_names = [
+        document["metadata"]["name"]
+        for document in redacted(*(resource_slice(name=name) for name in names))
     ]
-    assert found == ["slice-0001", "slice-0003", "slice-0002"]
+    assert new_names == ["slice-0001", "slice-0003", "slice-0002"]
 
 
 def test_ten_thousand_names_keep_their_order() -> None:
-    nodes = [node(f"n{number:05}") for number in range(10001)]
-    found = [one["metadata"]["name"] for one in redacted(*nodes)]
-    assert found == sorted(found)
-    assert found[0] == "node-00001"
+    nodes = [node(f"n{index:05}") for index in range(10001)]
+    new_names = [document["metadata"]["name"] for document in redacted(*nodes)]
+    assert new_names == sorted(new_names)
+    assert new_names[0] == "node-00001"
 
 
 def test_a_replacement_is_never_a_text_that_stays() -> None:
@@ -211,8 +213,10 @@ def test_the_default_namespace_stays() -> None:
     elsewhere["metadata"]["namespace"] = "team"
     nowhere = claim("c", request())
     del nowhere["metadata"]["namespace"]
-    found = redacted(claim("a", request()), elsewhere, nowhere)
-    assert [one["metadata"].get("namespace") for one in found] == [
+    new_claims = redacted(claim("a", request()), elsewhere, nowhere)
+    assert [
+        new_claim["metadata"].get("namespace") for new_claim in new_claims
+    ] == [
         "default",
         "namespace-0001",
         None,
@@ -364,9 +368,10 @@ def test_a_selector_that_looks_inside_of_redacted_text_is_a_warning() -> None:
     ],
 )
 def test_names_inside_of_longer_texts(given: str, expected: str) -> None:
-    found, _ = redacted(attribute(given), node("node-0"))
+    new_slice, _ = redacted(attribute(given), node("node-0"))
     assert (
-        found["spec"]["devices"][0]["attributes"]["host"]["string"] == expected
+        new_slice["spec"]["devices"][0]["attributes"]["host"]["string"]
+        == expected
     )
 
 
@@ -415,27 +420,33 @@ def test_labels_of_nodes_stay_if_they_are_asked_for() -> None:
         "topology.kubernetes.io/zone": "z",
         "key-0003": "node-0001",
     }
-    found = new_slice["spec"]["nodeSelector"]["nodeSelectorTerms"][0][
+    new_expressions = new_slice["spec"]["nodeSelector"]["nodeSelectorTerms"][0][
         "matchExpressions"
     ]
-    assert [one["key"] for one in found] == ["key-0001", "key-0003"]
-    assert [one["values"] for one in found] == [["8"], ["node-0001"]]
+    assert [expression["key"] for expression in new_expressions] == [
+        "key-0001",
+        "key-0003",
+    ]
+    assert [expression["values"] for expression in new_expressions] == [
+        ["8"],
+        ["node-0001"],
+    ]
     assert new_pod["spec"]["nodeSelector"] == {"key-0002": "r1"}
 
 
 def test_labels_of_pods_stay_equal_and_others_go() -> None:
     first, second, third = (pod(name) for name in "abc")
-    for one, gang in ((first, "red"), (second, "blue"), (third, "red")):
-        one["metadata"]["labels"] = {"gang": gang}
+    for member, gang in ((first, "red"), (second, "blue"), (third, "red")):
+        member["metadata"]["labels"] = {"gang": gang}
     lone = claim("x", request())
     lone["metadata"]["labels"] = {"team": "red"}
-    *pods, found = redacted(first, second, third, lone)
-    assert [one["metadata"]["labels"]["key-0001"] for one in pods] == [
+    *pods, new_claim = redacted(first, second, third, lone)
+    assert [new_pod["metadata"]["labels"]["key-0001"] for new_pod in pods] == [
         "label-0002",
         "label-0001",
         "label-0002",
     ]
-    assert "labels" not in found["metadata"]
+    assert "labels" not in new_claim["metadata"]
 
 
 def test_labels_that_other_pods_ask_for_stay_the_same_labels() -> None:
@@ -471,11 +482,13 @@ def test_labels_that_other_pods_ask_for_stay_the_same_labels() -> None:
     }
     machine = node("n")
     machine["metadata"]["labels"] = {"acme/rack": "r7", "acme/team": "blue"}
-    found, new_other, new_home, new_node = redacted(user, other, home, machine)
-    (term,) = found["spec"]["affinity"]["podAntiAffinity"][
+    new_user, new_other, new_home, new_node = redacted(
+        user, other, home, machine
+    )
+    (term,) = new_user["spec"]["affinity"]["podAntiAffinity"][
         "requiredDuringSchedulingIgnoredDuringExecution"
     ]
-    rack, stage, team = (f"key-000{number}" for number in (1, 2, 3))
+    rack, stage, team = (f"key-000{index}" for index in (1, 2, 3))
     assert term == {
         "labelSelector": {"matchLabels": {team: "label-0002"}},
         "namespaceSelector": {
@@ -511,8 +524,8 @@ def test_images_and_ports_of_nodes() -> None:
             "images": [{"names": ["acme.example.com/train:1"], "sizeBytes": 5}]
         },
     }
-    found, new_node = redacted(user, machine)
-    (container,) = found["spec"]["containers"]
+    new_pod, new_node = redacted(user, machine)
+    (container,) = new_pod["spec"]["containers"]
     assert new_node["status"]["images"] == [
         {"names": ["image-0001"], "sizeBytes": 5}
     ]
@@ -531,13 +544,13 @@ def test_what_only_drivers_read_is_emptied() -> None:
         config=[opaque],
         status={"devices": [{"driver": DRIVER, "data": {"ip": "10.0.0.1"}}]},
     )
-    found, class_ = redacted(given, device_class("gpu", config=[opaque]))
+    new_claim, class_ = redacted(given, device_class("gpu", config=[opaque]))
     for config in (
-        found["spec"]["devices"]["config"],
+        new_claim["spec"]["devices"]["config"],
         class_["spec"]["config"],
     ):
         assert config == [{"opaque": {"driver": DRIVER, "parameters": {}}}]
-    assert found["status"]["devices"] == [{"driver": DRIVER}]
+    assert new_claim["status"]["devices"] == [{"driver": DRIVER}]
 
 
 def test_names_of_the_api_stay() -> None:
@@ -546,8 +559,8 @@ def test_names_of_the_api_stay() -> None:
         request("gpu-0", "true"),
         constraints=[{"requests": ["gpu-0"], "matchAttribute": "a.b/numa"}],
     )
-    found, _ = redacted(given, resource_slice(gpus(1)))
-    assert found["spec"] == given["spec"]
+    new_claim, _ = redacted(given, resource_slice(gpus(1)))
+    assert new_claim["spec"] == given["spec"]
 
 
 @pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
@@ -595,8 +608,8 @@ def test_templates_and_owners_of_pods() -> None:
             "template": template,
         },
     }
-    (found,) = redacted(owner)
-    assert found == {
+    (new_owner,) = redacted(owner)
+    assert new_owner == {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": "owner-0001", "namespace": "namespace-0001"},

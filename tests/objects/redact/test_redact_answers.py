@@ -27,7 +27,7 @@ MODELS = sorted(
 
 def redacted(objects: list[Json]) -> tuple[list[Json], Redaction]:
     redaction = plan_redaction(objects)
-    return [redaction.apply(one) for one in objects], redaction
+    return [redaction.apply(document) for document in objects], redaction
 
 
 def assert_same_answer(objects: list[Json]) -> None:
@@ -44,7 +44,7 @@ def results(
     plan: dralloc.Plan, redaction: Redaction | None
 ) -> list[tuple[str, ...]]:
     """What each placed claim got, in order; with names replaced if there is a redaction."""
-    found: list[tuple[str, ...]] = []
+    grants: list[tuple[str, ...]] = []
     for allocation in plan.allocations.values():
         for result in allocation.devices.results:
             pool, device = result.pool, result.device
@@ -53,18 +53,23 @@ def results(
                     redaction.names.of(Name.POOL, pool),
                     redaction.names.of(Name.DEVICE, device),
                 )
-            found.append((result.request, result.driver, pool, device))
-    return found
+            grants.append((result.request, result.driver, pool, device))
+    return grants
 
 
 @pytest.mark.parametrize(
     "model", MODELS, ids=lambda model: str(model.relative_to(ROOT / "models"))
 )
 def test_models(model: Path) -> None:
-    objects = [one for one in load_objects(model) if model_of(one)]
+    objects = [
+        document for document in load_objects(model) if model_of(document)
+    ]
     assert_same_answer(objects)
     assert_same_answer(
-        [Planter().extended(one, model_of(one)) for one in objects]
+        [
+            Planter().extended(document, model_of(document))
+            for document in objects
+        ]
     )
     replaced, _ = redacted(objects)
     assert redacted(replaced)[0] == replaced
@@ -81,7 +86,8 @@ def test_recorded_cases(batch: int) -> None:
     )
     for case in some_of(cases[batch::4]):
         objects = [
-            Planter().extended(one, model_of(one)) for one in documents(case)
+            Planter().extended(document, model_of(document))
+            for document in documents(case)
         ]
         warned = list(redacted(objects)[1].warnings())
         assert bool(warned) == (case["id"] in WARNED), warned
@@ -99,12 +105,12 @@ def test_random_clusters(objects: list[Json]) -> None:
 @given(clusters())
 def test_no_name_is_left_where_names_are(objects: list[Json]) -> None:
     replaced, redaction = redacted(objects)
-    for one in replaced:
-        metadata = one["metadata"]
-        if one["kind"] != "DeviceClass":
-            word, _, number = metadata["name"].rpartition("-")
+    for document in replaced:
+        metadata = document["metadata"]
+        if document["kind"] != "DeviceClass":
+            word, _, digits = metadata["name"].rpartition("-")
             assert word
-            assert number.isdecimal()
+            assert digits.isdecimal()
         assert metadata.get("namespace") in (
             None,
             "default",
@@ -113,7 +119,7 @@ def test_no_name_is_left_where_names_are(objects: list[Json]) -> None:
 
 
 @pytest.mark.parametrize(
-    "place",
+    "folder",
     [
         "claims/example-driver",
         "claims/nvidia",
@@ -121,16 +127,21 @@ def test_no_name_is_left_where_names_are(objects: list[Json]) -> None:
         "resourceslices",
     ],
 )
-def test_recorded_objects_of_real_clusters(shared: Path, place: str) -> None:
+def test_recorded_objects_of_real_clusters(shared: Path, folder: str) -> None:
     files = [
         path
-        for path in sorted((shared / "data" / place).iterdir())
+        for path in sorted((shared / "data" / folder).iterdir())
         if "apiVersion:" in path.read_text()
     ]
     for path in files:
-        known = [one for one in load_objects(path) if model_of(one)]
+        known = [
+            document for document in load_objects(path) if model_of(document)
+        ]
         assert_same_answer(
-            [Planter().extended(one, model_of(one)) for one in known]
+            [
+                Planter().extended(document, model_of(document))
+                for document in known
+            ]
         )
 
 

@@ -102,12 +102,12 @@ STAYS = {
 
 
 def leaks(objects: list[Json]) -> Iterator[str]:
-    """Places of markers that come through and are not listed."""
+    """Paths of markers that come through and are not listed."""
     redaction = plan_redaction(objects)
-    allowed = tuple(place for listed in STAYS.values() for place in listed)
-    for one in objects:
-        for place, _ in places(redaction.apply(one)):
-            full = f"{one['kind']}.{place}"
+    allowed = tuple(path for listed in STAYS.values() for path in listed)
+    for document in objects:
+        for path, _ in places(redaction.apply(document)):
+            full = f"{document['kind']}.{path}"
             if not any(
                 full == listed or full.endswith(f".{listed}")
                 for listed in allowed
@@ -132,7 +132,11 @@ def sources() -> list[Path]:
 
 
 def read_objects(path: Path) -> list[Json]:
-    return [one for one in load_objects(path) if model_of(one) is not None]
+    return [
+        document
+        for document in load_objects(path)
+        if model_of(document) is not None
+    ]
 
 
 def test_every_text_of_the_api_has_a_rule() -> None:
@@ -181,7 +185,12 @@ def test_markers_in_all_kinds_at_once() -> None:
 @pytest.mark.parametrize("path", sources(), ids=lambda path: path.name)
 def test_markers_in_real_objects(path: Path) -> None:
     assert (
-        list(leaks([Planter().grown(one) for one in read_objects(path)])) == []
+        list(
+            leaks(
+                [Planter().grown(document) for document in read_objects(path)]
+            )
+        )
+        == []
     )
 
 
@@ -243,16 +252,16 @@ def test_owners_of_pods(
         {"type": "Admitted", "status": "True"},
     ]
     status = {"conditions": conditions}
-    one = {
+    owner = {
         "apiVersion": api_version,
         "kind": kind,
         "metadata": {"name": "a"},
         "spec": spec,
         "status": status,
     }
-    assert list(leaks([Planter().grown(one)])) == []
+    assert list(leaks([Planter().grown(owner)])) == []
     before, after = (
-        ObjectReader().read(raw, "") for raw in (one, *redacted(one))
+        ObjectReader().read(raw, "") for raw in (owner, *redacted(owner))
     )
     assert isinstance(before, PodOwner)
     assert isinstance(after, PodOwner)
@@ -266,7 +275,12 @@ def test_markers_in_recorded_cases() -> None:
     cases = read_lines(ROOT / "tests" / "data" / "recorded_cases.jsonl.gz")
     for case in some_of(cases):
         assert (
-            list(leaks([Planter().grown(one) for one in documents(case)])) == []
+            list(
+                leaks(
+                    [Planter().grown(document) for document in documents(case)]
+                )
+            )
+            == []
         ), case["id"]
 
 
@@ -298,14 +312,15 @@ def test_markers_in_older_versions(version: str) -> None:
         device_class("gpu", "device.driver == 'x'"),
     ]
     older = [
-        {**one, "apiVersion": f"resource.k8s.io/{version}"} for one in objects
+        {**document, "apiVersion": f"resource.k8s.io/{version}"}
+        for document in objects
     ]
-    assert list(leaks([Planter().grown(one) for one in older])) == []
+    assert list(leaks([Planter().grown(document) for document in older])) == []
 
 
 def redacted(*objects: Json) -> list[Json]:
     redaction = plan_redaction(objects)
-    return [redaction.apply(one) for one in objects]
+    return [redaction.apply(document) for document in objects]
 
 
 def test_conditions_that_drivers_report_are_dropped() -> None:
@@ -322,8 +337,8 @@ def test_conditions_that_drivers_report_are_dropped() -> None:
         "conditions": [condition],
         "networkData": {"ips": ["10.9.8.7"]},
     }
-    (found,) = redacted(claim("a", status={"devices": [reported]}))
-    assert found["status"]["devices"] == [
+    (new_claim,) = redacted(claim("a", status={"devices": [reported]}))
+    assert new_claim["status"]["devices"] == [
         {"driver": "d", "pool": "pool-0001", "device": "device-0001"}
     ]
 
@@ -347,16 +362,16 @@ def test_fields_that_are_not_known_are_dropped() -> None:
 
 def test_numbers_that_json_does_not_hold() -> None:
     """A quantity is written as text, and no field of the API is an integer beyond int64."""
-    (found,) = redacted(
+    (new_slice,) = redacted(
         resource_slice(
             [device("a", capacity={"memory": {"value": 10**30}})],
             generation=10**30,
         )
     )
-    assert found["spec"]["devices"][0]["capacity"]["memory"] == {
+    assert new_slice["spec"]["devices"][0]["capacity"]["memory"] == {
         "value": str(10**30)
     }
-    assert "generation" not in found["spec"]["pool"]
+    assert "generation" not in new_slice["spec"]["pool"]
 
 
 def test_an_empty_part_of_an_object_stays() -> None:
@@ -364,8 +379,8 @@ def test_an_empty_part_of_an_object_stays() -> None:
     given = claim("a", status={"allocation": {"future": 1}})
     kind = device_class("gpu")
     kind["spec"]["selectors"] = [{"future": {"expression": "x"}}]
-    found, selecting = redacted(given, kind)
-    assert found["status"] == {"allocation": {}}
+    new_claim, selecting = redacted(given, kind)
+    assert new_claim["status"] == {"allocation": {}}
     assert selecting["spec"]["selectors"] == [{}]
 
 
@@ -391,11 +406,11 @@ def test_priority_classes_in_scopes_of_quotas_are_names() -> None:
         "metadata": {"name": "acme-high"},
         "value": 9,
     }
-    found, named, user = redacted(
+    new_quota, named, user = redacted(
         quota, high, pod("a", priorityClassName="acme-high")
     )
-    assert found["spec"]["scopes"] == ["BestEffort", "term-0001"]
-    assert found["spec"]["scopeSelector"]["matchExpressions"] == [
+    assert new_quota["spec"]["scopes"] == ["BestEffort", "term-0001"]
+    assert new_quota["spec"]["scopeSelector"]["matchExpressions"] == [
         {**wanted, "values": ["priority-0001", "system-node-critical"]}
     ]
     assert (
@@ -459,11 +474,12 @@ def test_names_like_words_of_the_api_are_no_error(name: str) -> None:
         published,
         device_class("gpu", expression),
     ]
-    found = redacted(
+    new_objects = redacted(
         *objects, resource_slice(gpus(1), name="other", nodeSelector=selected)
     )
     assert {
-        one["metadata"]["name"].rpartition("-")[0] for one in found[:3]
+        new_object["metadata"]["name"].rpartition("-")[0]
+        for new_object in new_objects[:3]
     } == {"node"}
 
 

@@ -37,7 +37,7 @@ def test_a_page_is_written(tmp_path: Path) -> None:
     )
     text = path.read_text()
     assert "<dt>goal</dt><dd>fewest-nodes</dd>" in text
-    assert [one.name for one in tmp_path.iterdir()] == ["page.html"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["page.html"]
 
 
 def test_caps_and_fairness_are_on_the_page(tmp_path: Path) -> None:

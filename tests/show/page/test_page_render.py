@@ -177,9 +177,16 @@ def test_landmarks_headings_and_tables(model: str) -> None:
     assert levels[0] == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
     assert len(page.all("caption")) == len(page.all("table")) > 0
-    assert {one.get("scope") for one in page.all("th")} == {"col", "row"}
-    regions = [one for _, one in page.elements if one.get("role") == "region"]
-    assert all(one["tabindex"] == "0" for one in regions)
+    assert {attributes.get("scope") for attributes in page.all("th")} == {
+        "col",
+        "row",
+    }
+    regions = [
+        attributes
+        for _, attributes in page.elements
+        if attributes.get("role") == "region"
+    ]
+    assert all(region["tabindex"] == "0" for region in regions)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -289,7 +296,7 @@ def test_an_empty_cluster_has_a_page() -> None:
 
 
 def test_long_tables_say_how_much_is_left_out() -> None:
-    rows = [(f"row {number}", "1") for number in range(17)]
+    rows = [(f"row {index}", "1") for index in range(17)]
     shown = {
         "parts": [Table("Long", ("what", ">count"), rows)],
         "pictures": (),
@@ -309,9 +316,9 @@ def test_a_page_of_all_answers_shows_kube_scheduler_beside_them() -> None:
     text = render(comparison)
     page = Page(text)
     tiles = [
-        one["class"]
-        for tag, one in page.elements
-        if tag == "div" and one.get("class", "").startswith("tile ")
+        attributes["class"]
+        for tag, attributes in page.elements
+        if tag == "div" and attributes.get("class", "").startswith("tile ")
     ]
     assert tiles == ["tile scheduler", "tile first-fit", "tile optimum"]
     assert "All answers in figures" in text

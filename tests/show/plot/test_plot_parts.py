@@ -70,8 +70,8 @@ from wire import (
 def test_kinds_are_named_by_what_they_compare(
     expression: str, short: str
 ) -> None:
-    found = RequestProfile("gpu.example.com", (expression,)).short
-    assert found == short
+    label = RequestProfile("gpu.example.com", (expression,)).short
+    assert label == short
 
 
 def test_kinds_without_selectors_are_named_by_class_and_amounts() -> None:
@@ -123,7 +123,8 @@ def test_a_kind_looks_the_same_in_every_plan() -> None:
     profiles = RequestProfiles(both.optimal.compiled.cluster)
     assert len(profiles.all) == 7
     first, best = (
-        [palette.style(one) for one in profiles.all] for palette in palettes
+        [palette.style(profile) for profile in profiles.all]
+        for palette in palettes
     )
     assert first == best
     assert len(set(first)) == 7
@@ -140,7 +141,7 @@ def test_more_kinds_than_colours_are_told_apart_by_hatches() -> None:
     assert profiles.of(cluster(claim("x")).claims[0].key, "missing") is UNKNOWN
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(foreground: str, other: str) -> float:
     """The contrast ratio of WCAG 2.2."""
 
     def luminance(colour: str) -> float:
@@ -150,7 +151,7 @@ def contrast(one: str, other: str) -> float:
         ]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
-    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    high, low = sorted((luminance(foreground), luminance(other)), reverse=True)
     return (high + 0.05) / (low + 0.05)
 
 
@@ -179,17 +180,19 @@ def boxes(source: Cluster, mode: ModeName = "optimal") -> dict[str, Box]:
         for row in rows(problem)
         for unit in row.units
         for block in blocks(
-            problem, unit, [one for one in held if one.device in unit.devices]
+            problem,
+            unit,
+            [holding for holding in held if holding.device in unit.devices],
         )
     }
 
 
 def test_partitions_lie_where_their_counters_put_them() -> None:
-    found = boxes(dralloc.load(ROOT / "models" / "h100-mig-smallest"))
-    assert all(box.x == 0 and box.width == 1 for box in found.values())
-    (half,) = (box for name, box in found.items() if "4g40gb-5-0" in name)
+    named_boxes = boxes(dralloc.load(ROOT / "models" / "h100-mig-smallest"))
+    assert all(box.x == 0 and box.width == 1 for box in named_boxes.values())
+    (half,) = (box for name, box in named_boxes.items() if "4g40gb-5-0" in name)
     assert half == Box(0, 0, 1, 0.5)
-    for name, box in found.items():
+    for name, box in named_boxes.items():
         if match := re.fullmatch(r"gpu-0: gpu-0-mig-1g\d+gb-\d+-(\d)", name):
             assert box.top == int(match[1]) / 8
 
@@ -198,19 +201,21 @@ def test_shares_are_stacked_to_scale() -> None:
     source = dralloc.load(ROOT / "models" / "keps" / "5075-eight-shares")
     plan = dralloc.allocate(source)
     (row,) = rows(plan.compiled.problem)
-    found = blocks(
+    shares = blocks(
         plan.compiled.problem,
         row.units[0],
         held_devices(plan, RequestProfiles(source)),
     )
-    assert [block.box for block in found] == [
+    assert [block.box for block in shares] == [
         Box(0, index / 8, 1, 1 / 8) for index in range(8)
     ]
 
 
 def test_partitions_without_places_are_stacked_to_scale() -> None:
-    found = boxes(dralloc.load(ROOT / "models" / "keps" / "4815-five-devices"))
-    assert sum(box.height for box in found.values()) == pytest.approx(1)
+    named_boxes = boxes(
+        dralloc.load(ROOT / "models" / "keps" / "4815-five-devices")
+    )
+    assert sum(box.height for box in named_boxes.values()) == pytest.approx(1)
 
 
 def test_what_was_allocated_before_is_held() -> None:
@@ -220,8 +225,12 @@ def test_what_was_allocated_before_is_held() -> None:
         resource_slice(gpus(2)),
         allocated("old", {"device": "gpu-1"}),
     )
-    (one,) = held_devices(dralloc.allocate(source), RequestProfiles(source))
-    assert (one.claim.name, one.new, one.device) == ("old", False, 1)
+    (holding,) = held_devices(dralloc.allocate(source), RequestProfiles(source))
+    assert (holding.claim.name, holding.new, holding.device) == (
+        "old",
+        False,
+        1,
+    )
 
 
 def test_texts_are_shortened_until_they_fit() -> None:

@@ -102,11 +102,11 @@ def _no_figures_left() -> Iterator[None]:
 
 def texts(ax: Axes) -> list[Text]:
     return [
-        one
-        for one in ax.findobj(Text)
-        if isinstance(one, Text)
-        and one.get_visible()
-        and one.get_text().strip()
+        artist
+        for artist in ax.findobj(Text)
+        if isinstance(artist, Text)
+        and artist.get_visible()
+        and artist.get_text().strip()
     ]
 
 
@@ -117,8 +117,8 @@ def overlaps(ax: Axes) -> list[tuple[str, str]]:
     canvas: Any = FigureCanvasAgg(figure)
     canvas.draw()
     boxes = [
-        (one.get_text(), one.get_window_extent(canvas.get_renderer()))
-        for one in texts(ax)
+        (artist.get_text(), artist.get_window_extent(canvas.get_renderer()))
+        for artist in texts(ax)
     ]
     return [
         (name, other)
@@ -146,25 +146,27 @@ def test_given_axes_are_drawn_on_and_returned(picture: str) -> None:
 def test_pictures_are_dark_under_a_dark_style(picture: str) -> None:
     with plt.style.context("dark_background"):
         inks = {
-            to_hex(one.get_color())
-            for one in texts(PICTURES[picture](compared("h100-mig"), None))
+            to_hex(artist.get_color())
+            for artist in texts(PICTURES[picture](compared("h100-mig"), None))
         }
     assert inks <= {DARK.ink, DARK.muted, DARK.label}
     assert LIGHT.ink not in inks
 
 
 def test_large_clusters_are_summarised() -> None:
-    names = [f"node-{number:02}" for number in range(20)]
+    names = [f"node-{index:02}" for index in range(20)]
     slices = [
         resource_slice(gpus(1), name=name, pool=name, nodeName=name)
         for name in names
     ]
-    claims = [claim(f"c{number}", request()) for number in range(5)]
+    claims = [claim(f"c{index}", request()) for index in range(5)]
     plan = dralloc.allocate(
         cluster([node(name) for name in names], device_class(), slices, claims),
         "first-fit",
     )
-    shown = [one.get_text() for one in texts(device_map(plan, max_nodes=4))]
+    shown = [
+        artist.get_text() for artist in texts(device_map(plan, max_nodes=4))
+    ]
     assert [text for text in shown if text.startswith("node-")] == [
         f"node-0{n}: 1 placed here" for n in range(4)
     ]
@@ -179,9 +181,9 @@ def test_both_maps_of_a_large_cluster_show_the_same_nodes() -> None:
     ]
     shown = [
         {
-            one.get_text()[:5]
-            for one in texts(ax)
-            if " placed here" in one.get_text()
+            artist.get_text()[:5]
+            for artist in texts(ax)
+            if " placed here" in artist.get_text()
         }
         for ax in maps
     ]
@@ -212,7 +214,7 @@ def test_the_gain_is_counted_by_kind() -> None:
     ax = gained(compared("h100-mig"))
     names = [label.get_text() for label in ax.get_yticklabels()]
     assert "4g.40gb or 3g.40gb or 2\N{MULTIPLICATION SIGN} 2g.20gb" in names
-    written = [one.get_text() for one in ax.texts]
+    written = [artist.get_text() for artist in ax.texts]
     assert [text for text in written if text.startswith("\N{BLACK STAR}")] == [
         "\N{BLACK STAR} 3",
         "\N{BLACK STAR} 1",

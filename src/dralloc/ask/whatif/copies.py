@@ -424,9 +424,6 @@ _MANY_COPIES: Final = 2.5
 """With fewer copies of each demand on average, classes have little to count: their patterns take more time than the
 model of devices."""
 
-_PATTERN_EFFORT: Final = 1_000
-"""Of a node alone, patterns are not listed beyond so many devices: they would be used once."""
-
 PlacedCopies = tuple[tuple[Placement, ...], ...]
 """For each of several demands, the placements of its copies; the number of a placement's demand means nothing."""
 
@@ -477,8 +474,6 @@ class JointPacking:
             The time is over before that is known of each.
         """
         part, local_demands = cut_alone(problem, demands, node)
-        thresholds = replace(options.thresholds, pattern_effort=_PATTERN_EFFORT)
-        options = replace(options, thresholds=thresholds)
         packing = cls(part, local_demands, max_counts, options, stop)
         packing.max_counts = tuple(
             packing._most_alone(demand)

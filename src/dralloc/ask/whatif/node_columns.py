@@ -50,6 +50,10 @@ __all__ = ["ColumnGeneration", "NodeVectors", "list_node_vectors", "too_short"]
 _ROUNDS: Final = 200
 """So many times vectors are priced."""
 
+_PATTERN_EFFORT: Final = 1_000
+"""Patterns of a node are not listed beyond so many devices: each vector is asked for at other prices, with patterns of
+its own."""
+
 _POINTS: Final = 200
 """A front with more vectors is not listed to its end."""
 
@@ -83,6 +87,10 @@ def list_node_vectors(
     question: CoverQuestion, stop: Stop
 ) -> list[NodeVectors] | None:
     """Return all types of nodes, with the most that each holds of each demand alone; None if that takes longer."""
+    thresholds = replace(
+        question.options.thresholds, pattern_effort=_PATTERN_EFFORT
+    )
+    options = replace(question.options, thresholds=thresholds)
     node_types = []
     with suppress(Stopped):
         for node_cost in question.node_costs:
@@ -91,7 +99,7 @@ def list_node_vectors(
                 question.demands,
                 node_cost.node,
                 question.needs,
-                question.options,
+                options,
                 stop,
             )
             # What is asked later has all the time that there is.

@@ -26,8 +26,8 @@ def every_sum(sets: Sets) -> set[tuple[int, int]]:
         for vectors, times in sets.items()
     ]
     taken = (
-        [vector for chosen in each for vector in chosen]
-        for each in product(*choices)
+        [vector for chosen in selection for vector in chosen]
+        for selection in product(*choices)
     )
     return {
         (sum(a for a, _ in vectors), sum(b for _, b in vectors))
@@ -45,27 +45,27 @@ def test_against_trying_every_choice(
     sets: Sets, least: tuple[int, int], worth: tuple[int, int]
 ) -> None:
     possible = [
-        one
-        for one in every_sum(sets)
-        if one[0] >= least[0] and one[1] >= least[1]
+        total
+        for total in every_sum(sets)
+        if total[0] >= least[0] and total[1] >= least[1]
     ]
-    found, proven = best_sum(sets, least, worth, Options())
+    answer, proven = best_sum(sets, least, worth, Options())
     assert proven
-    if found is None:
+    if answer is None:
         assert not possible
     else:
-        assert found in possible
-        a, b = found
+        assert answer in possible
+        a, b = answer
         assert a * worth[0] + b * worth[1] == max(
             x * worth[0] + y * worth[1] for x, y in possible
         )
 
 
 def test_many_of_a_set() -> None:
-    found = best_sum(
+    answer = best_sum(
         {((7, 0), (4, 1), (0, 2)): 40_000},
         (1000, 70_001),
         (40_000, 1),
         Options(),
     )
-    assert found == ((39_996, 70_001), True)
+    assert answer == ((39_996, 70_001), True)
