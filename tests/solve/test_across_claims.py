@@ -37,10 +37,10 @@ def test_the_optimum_is_what_the_referee_finds(problem: Problem) -> None:
 @REFEREE
 @given(bound_claims())
 def test_first_fit_keeps_them(problem: Problem) -> None:
-    found = first_fit(problem)
-    check(problem, found)
-    assert brute_force.feasible(problem, found)
-    assert found.placements == first_fit(problem, pruning=False).placements
+    solution = first_fit(problem)
+    check(problem, solution)
+    assert brute_force.feasible(problem, solution)
+    assert solution.placements == first_fit(problem, pruning=False).placements
 
 
 @REFEREE
@@ -68,9 +68,9 @@ def test_bundles_of_several_claims_are_counted_and_packed(
         Thresholds(),
         Thresholds(pattern_effort=0, listed_patterns=0),
     ):
-        found = solve(problem, Options(thresholds=thresholds))
-        check(problem, found)
-        assert [tier.value for tier in found.tiers] == [
+        solution = solve(problem, Options(thresholds=thresholds))
+        check(problem, solution)
+        assert [tier.value for tier in solution.tiers] == [
             tier.value for tier in exact.tiers
         ]
 
@@ -78,11 +78,11 @@ def test_bundles_of_several_claims_are_counted_and_packed(
 def _unbound(problem: Problem) -> Problem:
     demands = (
         replace(
-            one,
+            demand,
             claims=tuple(
-                replace(claim, constraints=()) for claim in one.claims
+                replace(claim, constraints=()) for claim in demand.claims
             ),
         )
-        for one in problem.demands
+        for demand in problem.demands
     )
     return replace(problem, demands=tuple(demands))

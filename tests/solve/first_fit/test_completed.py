@@ -55,12 +55,12 @@ def test_what_is_left_of_an_answer_is_completed(
     check(replace(problem, budgets=()), answer)
     shared = {
         claim.key
-        for place, demand in numbered(problem.demands)
+        for demand_index, demand in numbered(problem.demands)
         for claim in demand.claims
         if any(
             claim.key == further.key
-            for number, mate in numbered(problem.demands)
-            if number != place
+            for mate_index, mate in numbered(problem.demands)
+            if mate_index != demand_index
             for further in mate.claims
         )
     }

@@ -50,19 +50,19 @@ def placed(
     """For each placed claim what it got, as ``node: request=device``."""
     compiled, solution = run(*objects, features=features)
     problem = compiled.problem
-    found = {}
+    descriptions = {}
     for placement in solution.placements:
-        for one, grants in zip(
+        for owner, grants in zip(
             problem.demands[placement.demand].claims,
             placement.grants,
             strict=True,
         ):
-            found[one.key.name] = [
+            descriptions[owner.key.name] = [
                 f"{problem.nodes[placement.node].name}: "
-                f"{one.requests[grant.request].alternatives[grant.alternative].name}={problem.devices[grant.device].id.device}"
+                f"{owner.requests[grant.request].alternatives[grant.alternative].name}={problem.devices[grant.device].id.device}"
                 for grant in grants
             ]
-    return found
+    return descriptions
 
 
 def error(*objects: Json | list[Json]) -> Exception | None:
@@ -164,9 +164,9 @@ def test_selectors_of_class_and_request_must_hold() -> None:
 
 def test_a_failing_selector_is_fatal_once_the_search_reaches_it() -> None:
     broken = request("gpu", "device.attributes['gpu.example.com'].missing == 1")
-    found = error(node(), resource_slice(gpus(1)), claim("a", broken))
-    assert isinstance(found, FatalError)
-    assert str(found).startswith(
+    failure = error(node(), resource_slice(gpus(1)), claim("a", broken))
+    assert isinstance(failure, FatalError)
+    assert str(failure).startswith(
         "claim default/a: selector #0 on device gpu.example.com/pool-0/gpu-0: CEL runtime error: no such key: missing"
     )
 
@@ -228,11 +228,11 @@ def test_all_takes_every_matching_device_or_none() -> None:
     ],
 )
 def test_all_needs_every_pool(slices: list[Json], state: str) -> None:
-    found = error(node(), slices, claim("a", request(allocationMode="All")))
-    assert isinstance(found, FatalError)
+    failure = error(node(), slices, claim("a", request(allocationMode="All")))
+    assert isinstance(failure, FatalError)
     assert (
         f"asks for all devices, but resource pool gpu.example.com/pool-0 is currently {state}"
-        in str(found)
+        in str(failure)
     )
 
 
@@ -240,9 +240,9 @@ def test_an_invalid_pool_is_reported_only_if_nothing_else_fits() -> None:
     broken = resource_slice(
         [device("x"), device("x")], name="s0", pool="broken"
     )
-    found = error(node(), broken, claim("a", request()))
-    assert isinstance(found, NodeError)
-    assert str(found) == "invalid resource pools were encountered"
+    failure = error(node(), broken, claim("a", request()))
+    assert isinstance(failure, NodeError)
+    assert str(failure) == "invalid resource pools were encountered"
     assert placed(
         node(), broken, resource_slice(gpus(1)), claim("a", request())
     ) == {"a": ["node-0: gpu=gpu-0"]}
@@ -257,7 +257,8 @@ def test_an_error_of_one_node_leaves_the_others() -> None:
         node("node-0"), node("node-1"), broken, fine, claim("a", request())
     )
     assert [
-        compiled.problem.nodes[one.node].name for one in solution.placements
+        compiled.problem.nodes[placement.node].name
+        for placement in solution.placements
     ] == ["node-1"]
     assert solution.errors == {}
 
@@ -265,9 +266,9 @@ def test_an_error_of_one_node_leaves_the_others() -> None:
 def test_at_most_32_devices_per_claim() -> None:
     slices = resource_slice(gpus(40))
     assert len(placed(node(), slices, claim("a", request(count=32)))["a"]) == 32
-    found = error(node(), slices, claim("a", request(count=33)))
+    failure = error(node(), slices, claim("a", request(count=33)))
     assert (
-        str(found)
+        str(failure)
         == "claim default/a: number of requested devices 33 exceeds the claim limit of 32"
     )
 
@@ -314,8 +315,8 @@ def test_an_alternative_of_the_first_node_beats_a_better_one_elsewhere() -> (
 
 def racks(*names: str | list[str]) -> list[Json]:
     return [
-        device(f"gpu-{number}", {"rack": name})
-        for number, name in enumerate(names)
+        device(f"gpu-{index}", {"rack": name})
+        for index, name in enumerate(names)
     ]
 
 
@@ -411,8 +412,8 @@ def test_all_with_a_violated_constraint_is_fatal() -> None:
         request(allocationMode="All"),
         constraints=[{"matchAttribute": RACK}],
     )
-    found = error(node(), resource_slice(racks("a", "b")), wanted)
-    assert str(found) == (
+    failure = error(node(), resource_slice(racks("a", "b")), wanted)
+    assert str(failure) == (
         "claim default/a, request gpu: cannot add device gpu.example.com/pool-0/gpu-1 "
         "because a claim constraint would not be satisfied"
     )
@@ -663,11 +664,11 @@ def test_a_pod_stays_where_its_node_selector_and_allocated_claims_allow() -> (
     slices = [
         resource_slice(
             gpus(2),
-            name=f"s{number}",
-            pool=f"p{number}",
-            nodeName=f"node-{number}",
+            name=f"s{node_index}",
+            pool=f"p{node_index}",
+            nodeName=f"node-{node_index}",
         )
-        for number in range(3)
+        for node_index in range(3)
     ]
     nodes = [
         node("node-0"),
@@ -706,11 +707,11 @@ def test_a_claim_shared_by_pods_is_allocated_once_and_holds_them_together() -> (
     slices = [
         resource_slice(
             gpus(2),
-            name=f"s{number}",
-            pool=f"p{number}",
-            nodeName=f"node-{number}",
+            name=f"s{node_index}",
+            pool=f"p{node_index}",
+            nodeName=f"node-{node_index}",
         )
-        for number in range(2)
+        for node_index in range(2)
     ]
     claims = [claim("shared", request()), claim("own", request())]
     pods = [
@@ -721,13 +722,15 @@ def test_a_claim_shared_by_pods_is_allocated_once_and_holds_them_together() -> (
         node("node-0"), node("node-1", disk="ssd"), slices, claims, pods
     )
     assert [
-        compiled.problem.nodes[one.node].name for one in solution.placements
+        compiled.problem.nodes[placement.node].name
+        for placement in solution.placements
     ] == [
         "node-1",
         "node-1",
     ]
     assert [
-        [len(grants) for grants in one.grants] for one in solution.placements
+        [len(grants) for grants in placement.grants]
+        for placement in solution.placements
     ] == [
         [1],
         [0, 1],
@@ -754,7 +757,8 @@ def test_a_shared_claim_on_a_network_device_leaves_the_other_pod_free() -> None:
         pod("q", "shared", "own"),
     )
     assert [
-        compiled.problem.nodes[one.node].name for one in solution.placements
+        compiled.problem.nodes[placement.node].name
+        for placement in solution.placements
     ] == [
         "node-0",
         "node-1",

@@ -44,8 +44,8 @@ def both(problem: Problem) -> tuple[Solution, Solution]:
 
 def errors(solution: Solution) -> dict[int, tuple[type, str]]:
     return {
-        number: (type(error), str(error))
-        for number, error in solution.errors.items()
+        demand: (type(error), str(error))
+        for demand, error in solution.errors.items()
     }
 
 
@@ -101,7 +101,8 @@ def compiled(*objects: Json | Sequence[Json]) -> Problem:
 def with_counters(size: int, available: str, sets: int = 1) -> list[Json]:
     """Devices of 10Gi, dealt out to counter sets with that much memory each."""
     published = [
-        counters(f"set-{number}", memory=available) for number in range(sets)
+        counters(f"set-{set_index}", memory=available)
+        for set_index in range(sets)
     ]
     parts = [
         device(
@@ -118,8 +119,8 @@ def with_counters(size: int, available: str, sets: int = 1) -> list[Json]:
 def rooted(size: int, roots: int) -> Json:
     return resource_slice(
         [
-            device(f"d{number}", {"index": number, "root": number % roots})
-            for number in range(size)
+            device(f"d{index}", {"index": index, "root": index % roots})
+            for index in range(size)
         ]
     )
 
@@ -131,15 +132,15 @@ def below(limit: int) -> str:
 def impossible(n: int) -> dict[str, tuple[list[Json], Json]]:
     """Slices and a claim that they cannot serve, by name; the work of a plain search grows exponentially with n."""
     match, distinct = [{"matchAttribute": ROOT}], [{"distinctAttribute": ROOT}]
-    singles = [request(f"r{number}") for number in range(n)]
+    singles = [request(f"r{index}") for index in range(n)]
     halves = [request("a", count=n // 2), request("b", count=n // 2)]
     small = [
-        request(f"r{number}", capacity={"requests": {"memory": "6Gi"}})
-        for number in range(n)
+        request(f"r{index}", capacity={"requests": {"memory": "6Gi"}})
+        for index in range(n)
     ]
     shareable = [
-        device(f"d{number}", capacity=MEMORY, allowMultipleAllocations=True)
-        for number in range(n - 1)
+        device(f"d{index}", capacity=MEMORY, allowMultipleAllocations=True)
+        for index in range(n - 1)
     ]
     limited = [
         request("a", below(n), count=n // 2),
@@ -221,14 +222,14 @@ def test_equal_pods_go_on_where_the_last_one_landed() -> None:
     slices = [
         resource_slice(
             gpus(2),
-            name=f"s{number}",
-            pool=f"p{number}",
-            nodeName=f"node-{number}",
+            name=f"s{node_index}",
+            pool=f"p{node_index}",
+            nodeName=f"node-{node_index}",
         )
-        for number in range(3)
+        for node_index in range(3)
     ]
-    claims = [claim(f"c{number}", request()) for number in range(7)]
-    nodes = [node(f"node-{number}") for number in (1, 2)]
+    claims = [claim(f"c{claim_index}", request()) for claim_index in range(7)]
+    nodes = [node(f"node-{node_index}") for node_index in (1, 2)]
     quick, plain = both(compiled(nodes, slices, claims))
     assert [placement.node for placement in quick.placements] == [
         0,
@@ -284,21 +285,21 @@ def test_pods_with_equal_claims_know_the_same_nodes_whatever_they_take_beside_de
 ):
     amounts = {"status": {"allocatable": {"cpu": "4", "pods": "110"}}}
     nodes = [
-        {**node(f"node-{number}", zone="ab"[number // 4]), **amounts}
-        for number in range(8)
+        {**node(f"node-{node_index}", zone="ab"[node_index // 4]), **amounts}
+        for node_index in range(8)
     ]
     slices = [
         # Only on the last node two devices have the same root.
         resource_slice(
             [
-                device(f"d{index}", {"root": index if number < 7 else 0})
+                device(f"d{index}", {"root": index if node_index < 7 else 0})
                 for index in range(4)
             ],
-            name=f"s{number}",
-            pool=f"p{number}",
-            nodeName=f"node-{number}",
+            name=f"s{node_index}",
+            pool=f"p{node_index}",
+            nodeName=f"node-{node_index}",
         )
-        for number in range(8)
+        for node_index in range(8)
     ]
     same_root = [{"matchAttribute": ROOT}]
     cpus = {"any-0": "3", "any-1": "3", "any-2": "3", "any-3": "3"}
@@ -330,7 +331,7 @@ def test_pods_with_equal_claims_know_the_same_nodes_whatever_they_take_beside_de
 
 
 def test_nodes_without_any_device_are_no_obstacle() -> None:
-    nodes = [node(f"node-{number}") for number in range(1, 6)]
+    nodes = [node(f"node-{node_index}") for node_index in range(1, 6)]
     quick, plain = both(compiled(nodes, claim("a", request())))
     assert quick.placements == plain.placements == ()
 
@@ -350,9 +351,10 @@ def test_nodes_may_be_without_any_device() -> None:
         for name in "abcd"
     ]
     asking = [
-        with_cpu(pod(f"p{number}", f"c{number}"), "1") for number in range(4)
+        with_cpu(pod(f"p{pod_index}", f"c{pod_index}"), "1")
+        for pod_index in range(4)
     ]
-    claims = [claim(f"c{number}", request()) for number in range(4)]
+    claims = [claim(f"c{claim_index}", request()) for claim_index in range(4)]
     problem = compile_cluster(
         cluster(limited, device_class(), claims, asking)
     ).whole

@@ -33,5 +33,5 @@ def test_partitionable_backtracking(
     )
     [allocation] = plan.allocations.values()
     assert [result.device for result in allocation.devices.results] == [
-        f"device-{number}" for number in range(2, 9)
+        f"device-{index}" for index in range(2, 9)
     ]

@@ -100,8 +100,8 @@ class ProblemBuilder:
         """A dedicated device, or a shareable one if it has capacities."""
         index = DeviceIndex(len(self.devices))
         values: dict[str, frozenset[Scalar]] = {
-            name: frozenset(("int", number) for number in numbers)
-            for name, numbers in (attributes or {}).items()
+            name: frozenset(("int", integer) for integer in integers)
+            for name, integers in (attributes or {}).items()
         }
         self.devices.append(
             Device(
@@ -132,7 +132,7 @@ class ProblemBuilder:
     ) -> Claim:
         """A claim with requests r0, r1, ...; several for one request are its alternatives r0/a, r0/b, ..."""
         built = []
-        for number, request in enumerate(requests):
+        for request_index, request in enumerate(requests):
             specs = (
                 [request]
                 if isinstance(request, AlternativeSpec)
@@ -141,7 +141,8 @@ class ProblemBuilder:
             alternatives = []
             for rank, spec in enumerate(specs):
                 name = RequestName(
-                    f"r{number}", "abcdef"[rank] if len(specs) > 1 else ""
+                    f"r{request_index}",
+                    "abcdef"[rank] if len(specs) > 1 else "",
                 )
                 alternatives.append(
                     Alternative(
@@ -154,7 +155,7 @@ class ProblemBuilder:
                     )
                 )
                 self.specs.append(spec)
-            built.append(Request(f"r{number}", tuple(alternatives)))
+            built.append(Request(f"r{request_index}", tuple(alternatives)))
         key = ClaimKey("default", f"claim-{len(self.specs)}")
         return Claim(key, str(key), tuple(built), tuple(constraints))
 
@@ -173,49 +174,47 @@ class ProblemBuilder:
     def problem(self) -> Problem:
         return Problem(
             tuple(self.demands),
-            tuple(
-                self._node(number, own) for number, own in enumerate(self.own)
-            ),
+            tuple(self._node(node, own) for node, own in enumerate(self.own)),
             tuple(self.devices),
             tuple(self.counters),
             self.usage,
             self._eligibility(),
         )
 
-    def _node(self, number: int, own: list[DeviceIndex]) -> Node:
-        state = self.states.get(number, PoolState.USABLE)
+    def _node(self, node: int, own: list[DeviceIndex]) -> Node:
+        state = self.states.get(node, PoolState.USABLE)
         mine = PoolAccess(
-            PoolID("driver", f"pool-{number}"),
+            PoolID("driver", f"pool-{node}"),
             state,
             tuple(own) if state is PoolState.USABLE else (),
         )
         common = PoolAccess(
             PoolID("driver", "common"), PoolState.USABLE, tuple(self.common)
         )
-        return Node(f"node-{number}", (mine, common))
+        return Node(f"node-{node}", (mine, common))
 
     def _eligibility(self) -> TableEligibility:
         selected: dict[tuple[int, int], bool | AllocationError] = {}
         charges: dict[tuple[int, int], Charge | None] = {}
-        for number, spec in enumerate(self.specs):
+        for alternative, spec in enumerate(self.specs):
             for device, view in enumerate(self.devices):
-                selected[number, device] = (
+                selected[alternative, device] = (
                     spec.only is None or device in spec.only
                 )
                 if spec.fails and device in spec.fails:
-                    selected[number, device] = spec.fails[device]
+                    selected[alternative, device] = spec.fails[device]
                 amounts = spec.capacity or {}
                 taken = tuple(
                     (name, amounts.get(name, known.total))
                     for name, known in view.capacity.items()
                 )
-                charges[number, device] = Charge(
+                charges[alternative, device] = Charge(
                     taken if view.shareable else (),
                     tuple((spec.counters or {}).items()),
                 )
         refused = {
-            (number, device)
-            for number, spec in enumerate(self.specs)
+            (alternative, device)
+            for alternative, spec in enumerate(self.specs)
             for device in spec.refused
         }
         return TableEligibility(selected, frozenset(refused), charges)
@@ -275,8 +274,8 @@ def rack_with_a_waiting_gang() -> Problem:
         builder.pod(builder.claim(AlternativeSpec()), gang="quartet")
     problem = builder.problem()
     racks = {
-        node.name: f"rack-{number // 2}"
-        for number, node in enumerate(problem.nodes)
+        node.name: f"rack-{node_index // 2}"
+        for node_index, node in enumerate(problem.nodes)
     }
     role = Role(OneDomain(racks), carries=True, counts=True)
     demands = [

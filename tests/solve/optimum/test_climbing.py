@@ -59,9 +59,9 @@ def work_until_the_end(
     batches: Sequence[Any], *_: object
 ) -> Iterator[tuple[int, Any]]:
     """Processes that have come to nothing when the time is over."""
-    for number, batch in enumerate(batches):
+    for batch_index, batch in enumerate(batches):
         time.sleep(max(0.0, batch.end - time.time()))
-        yield number, batch.run()
+        yield batch_index, batch.run()
 
 
 @pytest.mark.parametrize("packed", [False, True])

@@ -40,9 +40,9 @@ def test_a_pod_that_looks_after_devices_goes_where_some_are_and_asks_for_none() 
     for node in (0, 0, 2):
         builder.device(node)
     builder.pod(builder.claim(EVERY))
-    left = decided(builder.problem())
+    decision = decided(builder.problem())
     assert [
-        (demand.claims, demand.nodes) for demand in left.problem.demands
+        (demand.claims, demand.nodes) for demand in decision.problem.demands
     ] == [((), (0, 2))]
 
 
@@ -55,7 +55,7 @@ def test_what_is_decided_comes_back_in_the_order_of_the_claims() -> None:
         builder.claim(AlternativeSpec(admin=True)),
         builder.claim(EVERY),
     )
-    left = decided(builder.problem())
+    decision = decided(builder.problem())
     whole = Placement(
         DemandIndex(0),
         NodeIndex(0),
@@ -68,9 +68,9 @@ def test_what_is_decided_comes_back_in_the_order_of_the_claims() -> None:
     part = Placement(
         DemandIndex(0), NodeIndex(0), ((Grant(0, 0, DeviceIndex(1)),),)
     )
-    assert left.without([whole]) == (part,)
+    assert decision.without([whole]) == (part,)
     assert (
-        left.granted(solve(left.problem)).placements[0].grants[1:]
+        decision.granted(solve(decision.problem)).placements[0].grants[1:]
         == whole.grants[1:]
     )
 
@@ -80,9 +80,9 @@ def test_devices_in_use_can_be_looked_after() -> None:
     builder.device()
     builder.pod(builder.claim(AlternativeSpec()))
     builder.pod(builder.claim(EVERY))
-    found = answer(builder)
-    assert placed(found) == [0, 1]
-    assert devices_of(found) == [[0], [0]]
+    solution = answer(builder)
+    assert placed(solution) == [0, 1]
+    assert devices_of(solution) == [[0], [0]]
 
 
 def test_what_depends_on_others_is_left_to_the_model() -> None:
@@ -139,9 +139,9 @@ def test_a_selector_that_fails_is_told() -> None:
     builder.device()
     broken = AllocationError("no such key")
     builder.pod(builder.claim(AlternativeSpec(admin=True, fails={0: broken})))
-    found = solve(builder.problem())
-    assert devices_of(found) == [[1]]
-    assert found.warnings == ("no such key",)
+    solution = solve(builder.problem())
+    assert devices_of(solution) == [[1]]
+    assert solution.warnings == ("no such key",)
 
 
 def test_a_claim_that_pods_share_under_different_constraints_is_left_to_the_model() -> (
@@ -154,6 +154,6 @@ def test_a_claim_that_pods_share_under_different_constraints_is_left_to_the_mode
     across = Constraint(ConstraintKind.DISTINCT, "rail", scope=Scope(0))
     builder.pod(replace(claim, constraints=(across,)))
     builder.pod(claim)
-    found = answer(builder)
-    assert placed(found) == [0, 1]
-    assert devices_of(found) == [[0], []]
+    solution = answer(builder)
+    assert placed(solution) == [0, 1]
+    assert devices_of(solution) == [[0], []]

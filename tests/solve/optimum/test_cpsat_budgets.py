@@ -27,7 +27,8 @@ PROBLEMS = strategies.problems(max_demands=3, max_devices=4).flatmap(budgeted)
 def worth(problem: Problem, solution: Solution) -> tuple[int, ...]:
     """The tiers of a solution: weight, what the poorest share, ranks."""
     weight = sum(
-        problem.demands[one.demand].weight for one in solution.placements
+        problem.demands[placement.demand].weight
+        for placement in solution.placements
     )
     sharing = [budget for budget in problem.budgets if budget.fair]
     uses = sorted(
@@ -38,18 +39,20 @@ def worth(problem: Problem, solution: Solution) -> tuple[int, ...]:
         for budget in sharing
     )
     ranks = {
-        (one.demand, number, grant.request): problem.demands[one.demand]
-        .claims[number]
+        (placement.demand, claim_index, grant.request): problem.demands[
+            placement.demand
+        ]
+        .claims[claim_index]
         .requests[grant.request]
         .alternatives[grant.alternative]
         .rank
-        for one in solution.placements
-        for number, grants in enumerate(one.grants)
+        for placement in solution.placements
+        for claim_index, grants in enumerate(placement.grants)
         for grant in grants
     }
     return (
         weight,
-        *(sum(uses[:number]) for number in range(1, len(uses) + 1)),
+        *(sum(uses[:count]) for count in range(1, len(uses) + 1)),
         -sum(ranks.values()),
     )
 
@@ -57,19 +60,19 @@ def worth(problem: Problem, solution: Solution) -> tuple[int, ...]:
 @THOROUGH
 @given(PROBLEMS)
 def test_against_trying_everything(problem: Problem) -> None:
-    found = solve(problem)
-    check(problem, found)
+    solution = solve(problem)
+    check(problem, solution)
     allowed = (
-        one
-        for one in brute_force.every_solution(problem)
-        if not violations(problem, one)
+        candidate
+        for candidate in brute_force.every_solution(problem)
+        if not violations(problem, candidate)
     )
-    best = max(worth(problem, one) for one in allowed)
-    assert worth(problem, found) == best
+    best = max(worth(problem, candidate) for candidate in allowed)
+    assert worth(problem, solution) == best
     assert [
-        tier.value * (1 if tier.sense > 0 else -1) for tier in found.tiers
+        tier.value * (1 if tier.sense > 0 else -1) for tier in solution.tiers
     ] == list(best)
-    assert all(tier.proven for tier in found.tiers)
+    assert all(tier.proven for tier in solution.tiers)
 
 
 @THOROUGH

@@ -51,10 +51,10 @@ def test_other_solvers_find_the_optimum(
     solver.solve(model)
     in_model = set(build(problem).sites)
     weights = [demand.weight for demand in problem.demands]
-    unit = gcd(*(weights[number] for number in in_model)) or 1
+    unit = gcd(*(weights[demand_index] for demand_index in in_model)) or 1
     plan = dralloc.allocate(whole)
     event(plan.verdict)
-    placed = sum(weights[number] for number in in_model)
+    placed = sum(weights[demand_index] for demand_index in in_model)
     placed -= round(solver.objective_value) * unit
     assert placed == plan.objective
 

@@ -60,8 +60,8 @@ def test_there_is_a_line_for_each_class_or_expression_and_reason(
         devices = {
             failure.device for failure in failures if _kind(failure) == kind
         }
-        found = re.search(r" on (\d+) devices of driver ", line)
-        assert (int(found[1]) if found else 1) == len(devices)
+        match = re.search(r" on (\d+) devices of driver ", line)
+        assert (int(match[1]) if match else 1) == len(devices)
         assert line.endswith(f": {kind[2]}")
 
 
@@ -83,8 +83,8 @@ def test_failures_can_be_sent_to_other_processes(
 def lists() -> list[Json]:
     """Three devices that say whether they are virtual, and 72 that do not."""
     devices = [
-        device(f"gpu-{number}", {"virtual": True} if number < 3 else {})
-        for number in range(75)
+        device(f"gpu-{index}", {"virtual": True} if index < 3 else {})
+        for index in range(75)
     ]
     return [
         node(),
@@ -97,7 +97,7 @@ def lists() -> list[Json]:
 @pytest.mark.parametrize("per_device", [True, False])
 def test_one_line_for_a_class_whoever_asks_for_it(per_device: bool) -> None:
     claims = [
-        claim(f"c{number}", request(device_class="x")) for number in range(3)
+        claim(f"c{index}", request(device_class="x")) for index in range(3)
     ]
     plan = dralloc.allocate(cluster(*lists(), claims), per_device=per_device)
     assert plan.metrics.placed == 3
@@ -108,7 +108,7 @@ def test_one_line_for_a_class_whoever_asks_for_it(per_device: bool) -> None:
 
 def test_one_line_for_claims_that_say_the_same() -> None:
     claims = [
-        claim(f"c{number}", request("r", _EXPRESSION)) for number in range(3)
+        claim(f"c{index}", request("r", _EXPRESSION)) for index in range(3)
     ]
     [told] = dralloc.allocate(
         cluster(*lists(), claims), per_device=True

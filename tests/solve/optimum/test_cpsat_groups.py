@@ -98,10 +98,10 @@ def charging(
     """The problem in which each alternative charges its amount, if any, to the counter of the device that it gets."""
     problem = builder.problem()
     charges: dict[tuple[int, int], Charge | None] = {}
-    for number, amount in enumerate(amounts):
+    for alternative, amount in enumerate(amounts):
         for device, counter in counter_of.items():
             drawn = () if amount is None else ((counter, amount),)
-            charges[number, device] = Charge((), drawn)
+            charges[alternative, device] = Charge((), drawn)
     eligibility = problem.eligibility
     assert isinstance(eligibility, TableEligibility)
     return replace(problem, eligibility=replace(eligibility, charges=charges))

@@ -38,11 +38,11 @@ pytestmark = pytest.mark.usefixtures("ctrl_c")
 
 def press(times: int = 1) -> Callable[[Progress], None]:
     """A listener that presses Ctrl-C at the first good news."""
-    left = [None] * times
+    remaining = [None] * times
 
     def listen(news: Progress) -> None:
-        while left and news.best:
-            left.pop()
+        while remaining and news.best:
+            remaining.pop()
             signal.raise_signal(signal.SIGINT)
 
     return listen
@@ -146,8 +146,8 @@ def test_before_anything_is_found_it_is_the_hint(
 def test_who_has_a_handler_keeps_it() -> None:
     heard: list[int] = []
 
-    def mine(number: int, _: FrameType | None) -> None:
-        heard.append(number)
+    def mine(signal_number: int, _: FrameType | None) -> None:
+        heard.append(signal_number)
 
     signal.signal(signal.SIGINT, mine)
     try:

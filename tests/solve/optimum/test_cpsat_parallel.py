@@ -100,9 +100,9 @@ def pretended(monkeypatch: pytest.MonkeyPatch) -> None:
     def run_all(
         batches: Sequence[Any], *_: object
     ) -> Iterator[tuple[int, Any]]:
-        for number, batch in enumerate(batches):
+        for batch_index, batch in enumerate(batches):
             yield (
-                number,
+                batch_index,
                 pickle.loads(
                     pickle.dumps(pickle.loads(pickle.dumps(batch)).run())
                 ),
@@ -212,8 +212,10 @@ def test_progress_is_told_as_components_are_done() -> None:
         progress=news.append,
     )
     assert len(news) == 1 + 5
-    assert [each.best for each in news if each.phase == "weight"] == sorted(
-        each.best for each in news if each.phase == "weight"
+    assert [
+        progress.best for progress in news if progress.phase == "weight"
+    ] == sorted(
+        progress.best for progress in news if progress.phase == "weight"
     )
     assert news[-1].gap == 0
     assert (news[-1].phase, news[-1].best) == (

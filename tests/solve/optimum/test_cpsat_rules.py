@@ -141,11 +141,11 @@ def test_admin_access_is_beside_other_claims_but_not_beside_requests_of_its_own(
 def test_a_request_never_shares_a_device_with_itself_but_with_others() -> None:
     builder = ProblemBuilder()
     builder.device(capacity={"memory": 4})
-    one = {"memory": 1}
-    builder.pod(builder.claim(AlternativeSpec(2, capacity=one)))
+    share = {"memory": 1}
+    builder.pod(builder.claim(AlternativeSpec(2, capacity=share)))
     builder.pod(
         builder.claim(
-            AlternativeSpec(capacity=one), AlternativeSpec(capacity=one)
+            AlternativeSpec(capacity=share), AlternativeSpec(capacity=share)
         )
     )
     assert placed(answer(builder)) == [1]
@@ -244,7 +244,7 @@ def test_admin_access_charges_no_counters() -> None:
 
 
 def test_a_grant_minds_the_counters_of_the_version_that_its_node_sees() -> None:
-    for node, found in ((0, []), (1, [0])):
+    for node, expected in ((0, []), (1, [0])):
         builder = ProblemBuilder(nodes=2)
         builder.device(
             0,
@@ -253,7 +253,7 @@ def test_a_grant_minds_the_counters_of_the_version_that_its_node_sees() -> None:
         )
         builder.device(1, slot=0)
         builder.pod(builder.claim(AlternativeSpec()), nodes=(NodeIndex(node),))
-        assert placed(answer(builder)) == found
+        assert placed(answer(builder)) == expected
 
 
 def test_who_shares_a_device_in_use_asks_for_no_counters() -> None:
@@ -477,10 +477,10 @@ def test_distinct_attribute_keeps_what_cannot_be_compared_apart() -> None:
 def test_a_device_granted_twice_is_not_distinct_from_itself() -> None:
     builder = ProblemBuilder()
     builder.device(capacity={"memory": 2}, attributes={"numa": [0]})
-    one = AlternativeSpec(capacity={"memory": 1})
-    builder.pod(builder.claim(one, one, constraints=[DISTINCT]))
+    spec = AlternativeSpec(capacity={"memory": 1})
+    builder.pod(builder.claim(spec, spec, constraints=[DISTINCT]))
     assert placed(answer(builder)) == []
-    builder.pod(builder.claim(one, one, constraints=[MATCH]))
+    builder.pod(builder.claim(spec, spec, constraints=[MATCH]))
     assert placed(answer(builder)) == [1]
 
 
@@ -536,7 +536,10 @@ def test_a_gang_has_its_quorum_or_nothing() -> None:
     builder.demands[-2:] = [
         replace(demand, nodes=()) for demand in builder.demands[-2:]
     ]
-    assert [builder.demands[each].gang for each in placed(answer(builder))] == [
+    assert [
+        builder.demands[demand_index].gang
+        for demand_index in placed(answer(builder))
+    ] == [
         "small",
         "small",
     ]

@@ -79,9 +79,9 @@ def test_a_claim_can_be_shared_from_a_node_where_nobody_could_be_granted_it() ->
     claim = builder.claim(AlternativeSpec(count=None))
     builder.pod(claim, gang="gang")
     builder.pod(claim, gang="gang", nodes=(NodeIndex(1),))
-    found = answer(builder)
-    assert placed(found) == [0, 1]
-    assert devices_of(found) == [[0], []]
+    solution = answer(builder)
+    assert placed(solution) == [0, 1]
+    assert devices_of(solution) == [[0], []]
     # Who wants the same device alone is not to get it beside them.
     builder.pod(builder.claim(AlternativeSpec(only=[0])), weight=3)
     assert placed(answer(builder)) == [2]

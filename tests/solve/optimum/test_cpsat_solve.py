@@ -37,10 +37,10 @@ def hard(pods: int = 60, gpus: int = 8) -> Problem:
     return builder.problem()
 
 
-def islands(number: int, pods: int, gpus: int) -> Problem:
+def islands(node_count: int, pods: int, gpus: int) -> Problem:
     """The same on several nodes that have nothing to do with each other."""
-    builder, dice = ProblemBuilder(nodes=number), random.Random(1)
-    for node in range(number):
+    builder, dice = ProblemBuilder(nodes=node_count), random.Random(1)
+    for node in range(node_count):
         crowd(builder, dice, pods, [node] * gpus)
     return builder.problem()
 
@@ -84,7 +84,7 @@ def in_order(problem: Problem) -> Solution:
     free = [counter.free for counter in problem.counters]
     taken: set[int] = set()
     placements = []
-    for number, demand in numbered(problem.demands):
+    for demand_index, demand in numbered(problem.demands):
         alternative = demand.claims[0].requests[0].alternatives[0]
         for device, view in numbered(problem.devices):
             fits = all(
@@ -101,7 +101,7 @@ def in_order(problem: Problem) -> Solution:
                     if device in node.devices()
                 )
                 placements.append(
-                    Placement(number, node, ((Grant(0, 0, device),),))
+                    Placement(demand_index, node, ((Grant(0, 0, device),),))
                 )
                 taken.add(device)
                 for counter, amount in view.consumes:
@@ -198,12 +198,12 @@ def test_the_same_again(goal: Goal, workers: int) -> None:
 def test_progress_improves() -> None:
     news: list[Progress] = []
     solution = solve(hard(pods=12, gpus=2), progress=news.append)
-    weights = [each for each in news if each.phase == "weight"]
-    assert [each.best for each in weights] == sorted(
-        each.best for each in weights
+    weights = [progress for progress in news if progress.phase == "weight"]
+    assert [progress.best for progress in weights] == sorted(
+        progress.best for progress in weights
     )
     assert weights[-1].best == solution.tiers[0].value
-    assert all(each.best <= each.bound for each in weights)
+    assert all(progress.best <= progress.bound for progress in weights)
 
 
 @pytest.mark.parametrize("per_device", [True, False])

@@ -64,12 +64,10 @@ def test_without_a_reason_nothing_stops() -> None:
 
 def test_where_things_are_quick_the_clock_is_looked_at_now_and_then() -> None:
     looks = iter([False, False, True])
-    numbers = Stop(cancelled=Cancelled(lambda: next(looks))).hundreds(
-        range(1000)
-    )
-    assert list(islice(numbers, 200)) == list(range(200))
+    items = Stop(cancelled=Cancelled(lambda: next(looks))).hundreds(range(1000))
+    assert list(islice(items, 200)) == list(range(200))
     with pytest.raises(Stopped):
-        next(numbers)
+        next(items)
 
 
 def test_a_deadline_that_is_over_stops() -> None:
@@ -126,11 +124,11 @@ def test_every_phase_stops_whenever_it_asks(
     step(nodes_with_room(), Stop(cancelled=Cancelled(never)))
     assert len(asked) >= 5
     for questions in range(len(asked)):
-        left = iter([False] * questions)
+        answers = iter([False] * questions)
         with pytest.raises(Stopped):
             step(
                 nodes_with_room(),
-                Stop(cancelled=Cancelled(partial(next, left, True))),
+                Stop(cancelled=Cancelled(partial(next, answers, True))),
             )
 
 
@@ -195,12 +193,12 @@ def test_without_time_for_the_goal_the_tiers_before_it_are_as_without_it(
 
 
 def stopped(
-    problem: Problem, found: CandidateSurvey, goal: Goal, _stop: Stop
+    problem: Problem, candidates: CandidateSurvey, goal: Goal, _stop: Stop
 ) -> list[tuple[DemandIndex, ...]]:
     """No components: as if the time was over if there is a goal."""
     if goal is not Goal.NONE:
         raise Stopped
-    return components(problem, found, goal)
+    return components(problem, candidates, goal)
 
 
 def test_a_solver_that_gives_up_is_not_the_end(
@@ -408,12 +406,12 @@ def test_a_linear_program_ends_when_it_is_asked_to(
     with pytest.raises(Stopped):
         solve_linear(cp, [(variable, 1)], Stop.after(0.0))
     monkeypatch.setattr(model_builder, "Solver", Endless)
-    left = iter([False])
+    answers = iter([False])
     assert (
         solve_linear(
             cp,
             [(variable, 1)],
-            Stop(cancelled=Cancelled(lambda: next(left, True))),
+            Stop(cancelled=Cancelled(lambda: next(answers, True))),
         )
         is None
     )

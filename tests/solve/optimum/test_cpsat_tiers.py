@@ -167,9 +167,11 @@ def test_who_has_no_weight_may_be_missed(goal: Goal) -> None:
     hint = first_fit(problem)
     assert len(hint.placements) == 2
     for per_device in (False, True):
-        found = solve(problem, Options(goal=goal, per_device=per_device), hint)
-        check(problem, found)
-        assert [tier.value for tier in found.tiers][:2] == [1, 0]
+        solution = solve(
+            problem, Options(goal=goal, per_device=per_device), hint
+        )
+        check(problem, solution)
+        assert [tier.value for tier in solution.tiers][:2] == [1, 0]
 
 
 def test_a_demand_of_no_weight_alone_has_no_floor() -> None:
@@ -177,6 +179,8 @@ def test_a_demand_of_no_weight_alone_has_no_floor() -> None:
     builder.device()
     builder.pod(builder.claim(AlternativeSpec()), weight=0)
     problem = builder.problem()
-    found = solve(problem, Options(goal=Goal.FEWEST_NODES), first_fit(problem))
-    check(problem, found)
-    assert [tier.value for tier in found.tiers] == [0, 0, 0]
+    solution = solve(
+        problem, Options(goal=Goal.FEWEST_NODES), first_fit(problem)
+    )
+    check(problem, solution)
+    assert [tier.value for tier in solution.tiers] == [0, 0, 0]

@@ -35,14 +35,15 @@ def far_apart(problem: Problem, exponents: Sequence[int]) -> Problem:
     return replace(
         problem,
         demands=tuple(
-            replace(demand, weight=3 * HUGE**each) for demand, each in pairs
+            replace(demand, weight=3 * HUGE**exponent)
+            for demand, exponent in pairs
         ),
     )
 
 
 def exponents(problem: Problem) -> st.SearchStrategy[list[int]]:
-    number = len(problem.demands)
-    return st.lists(st.integers(0, 3), min_size=number, max_size=number)
+    count = len(problem.demands)
+    return st.lists(st.integers(0, 3), min_size=count, max_size=count)
 
 
 def test_small_sums_are_one_tier() -> None:

@@ -205,8 +205,8 @@ def problem_of(objects: Sequence[Json]) -> Problem:
 def alone_in_worth(problem: Problem, chosen: Set[int]) -> Problem:
     """The same problem where nobody else is worth anything: they are placed if that helps."""
     demands = [
-        replace(demand, weight=int(number in chosen))
-        for number, demand in enumerate(problem.demands)
+        replace(demand, weight=int(demand_index in chosen))
+        for demand_index, demand in enumerate(problem.demands)
     ]
     return replace(problem, demands=tuple(demands))
 

@@ -25,11 +25,11 @@ def maximal(
         for counts in product(*(range(most + 1) for most in wanted))
         if all(
             sum(
-                count * share[place]
+                count * share[row]
                 for count, share in zip(counts, shares, strict=True)
             )
             <= limit
-            for place, limit in enumerate(limits)
+            for row, limit in enumerate(limits)
         )
     ]
     return {

@@ -53,7 +53,7 @@ class Forgetful(ScoredRun):
     def adopt(self, placement: Placement) -> None:
         """Take what the placement of another run took."""
         claims = self._problem.demands[placement.demand].claims
-        for number, (owner, grants) in enumerate(
+        for claim_index, (owner, grants) in enumerate(
             zip(claims, placement.grants, strict=True)
         ):
             for position, choice, index in grants:
@@ -62,7 +62,7 @@ class Forgetful(ScoredRun):
                     alternative.index, index
                 )
                 assert charge is not None
-                self._ledger.take(index, alternative, number, charge)
+                self._ledger.take(index, alternative, claim_index, charge)
         self._ledger.settle()
 
 
@@ -90,11 +90,11 @@ def test_what_is_remembered_does_not_change_the_choice(
 ) -> None:
     runs = ScoredRun(problem, scoring), Forgetful(problem, scoring)
     for run in runs:
-        for number in indices(problem.demands):
-            run.place(number)
+        for demand in indices(problem.demands):
+            run.place(demand)
     assert runs[0].placements == runs[1].placements
-    assert {number: str(error) for number, error in runs[0].errors.items()} == {
-        number: str(error) for number, error in runs[1].errors.items()
+    assert {demand: str(error) for demand, error in runs[0].errors.items()} == {
+        demand: str(error) for demand, error in runs[1].errors.items()
     }
 
 
@@ -107,8 +107,8 @@ def test_nobody_is_left_out_who_fits(problem: Problem, policy: str) -> None:
     later = Forgetful(problem, least_left)
     for placement in answer.placements:
         later.adopt(placement)
-    for number in set(indices(problem.demands)) - placed:
-        later.place(number)
+    for demand in set(indices(problem.demands)) - placed:
+        later.place(demand)
     assert later.placements == []
 
 
@@ -126,15 +126,17 @@ def devices_of(problem: Problem, answer: Solution) -> dict[str, str]:
     }
 
 
-def nodes_with_gpus(*numbers: int) -> list[Json]:
-    found: list[Json] = []
-    for index, number in enumerate(numbers):
+def nodes_with_gpus(*gpu_counts: int) -> list[Json]:
+    objects: list[Json] = []
+    for index, gpu_count in enumerate(gpu_counts):
         name = f"node-{index}"
-        found += [
+        objects += [
             node(name),
-            resource_slice(gpus(number), name=name, pool=name, nodeName=name),
+            resource_slice(
+                gpus(gpu_count), name=name, pool=name, nodeName=name
+            ),
         ]
-    return found
+    return objects
 
 
 def test_best_fit_takes_the_node_with_the_least_left() -> None:
@@ -272,8 +274,8 @@ def test_fgd_keeps_whole_devices_for_those_who_need_them() -> None:
     problem = small(nodes, asked)
     answer = place(problem, "fgd")
     assert len(answer.placements) == 4
-    found = devices_of(problem, answer)
-    assert found["a"] == found["c"]
+    granted = devices_of(problem, answer)
+    assert granted["a"] == granted["c"]
 
 
 def test_a_failing_selector_rules_out_the_device_only() -> None:
@@ -307,10 +309,10 @@ def test_nodes_that_differ_in_compatibility_groups_only_are_told_apart(
         [use] = consumes("gpu", memory="10")
         partitions = [
             device(
-                f"part-{number}",
+                f"part-{index}",
                 consumesCounters=[{**use, "compatibilityGroups": [group]}],
             )
-            for number, group in enumerate(groups)
+            for index, group in enumerate(groups)
         ]
         published: Json = {"pool": name, "nodeName": name, "count": 2}
         nodes += [
@@ -330,24 +332,27 @@ def test_nodes_that_differ_in_compatibility_groups_only_are_told_apart(
 def test_what_is_taken_of_a_node_concerns_this_node_alone() -> None:
     """Also of its CPU: no other node is looked at again when a pod comes."""
     objects: list[Json] = [device_class(), claim("gpu", request())]
-    for number in range(5):
-        host = node(f"n{number}")
+    for node_index in range(5):
+        host = node(f"n{node_index}")
         host["status"] = {"allocatable": {"cpu": "2", "pods": "10"}}
         published = resource_slice(
-            gpus(2), name=f"n{number}", pool=f"n{number}", nodeName=f"n{number}"
+            gpus(2),
+            name=f"n{node_index}",
+            pool=f"n{node_index}",
+            nodeName=f"n{node_index}",
         )
         objects += [host, published]
     container = {"name": "c", "resources": {"requests": {"cpu": "1500m"}}}
-    for number in range(2):
-        objects.append(claim(f"gpu-{number}", request()))
+    for pod_index in range(2):
+        objects.append(claim(f"gpu-{pod_index}", request()))
         objects.append(
-            pod(f"pod-{number}", f"gpu-{number}", containers=[container])
+            pod(f"pod-{pod_index}", f"gpu-{pod_index}", containers=[container])
         )
     problem = compile_cluster(cluster(objects)).whole
     assert any(demand.claims[0].is_synthetic for demand in problem.demands)
     run = ScoredRun(problem, least_left)
     looks = len(run._census.arrivals)
-    for number in indices(problem.demands):
-        run.place(number)
+    for demand_index in indices(problem.demands):
+        run.place(demand_index)
     assert len(run.placements) == 3
     assert len(run._census.arrivals) == looks + 3

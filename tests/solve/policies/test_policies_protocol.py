@@ -142,7 +142,9 @@ def test_the_devices_of_an_offer_are_what_the_pod_gets(
     offered: dict[int, set[object]] = {}
 
     def last(pod: WaitingPod, nodes: Sequence[OfferedNode]) -> OfferedNode:
-        offered[pod.number] = {str(one) for one in nodes[-1].devices}
+        offered[pod.number] = {
+            str(device_id) for device_id in nodes[-1].devices
+        }
         return nodes[-1]
 
     for placement in place(problem, last).placements:
@@ -155,13 +157,15 @@ def test_the_devices_of_an_offer_are_what_the_pod_gets(
 
 
 def _two_nodes() -> list[Json]:
-    found: list[Json] = [device_class()]
-    for name, number in (("small", 1), ("large", 3)):
-        found += [
+    objects: list[Json] = [device_class()]
+    for name, gpu_count in (("small", 1), ("large", 3)):
+        objects += [
             node(name),
-            resource_slice(gpus(number), name=name, pool=name, nodeName=name),
+            resource_slice(
+                gpus(gpu_count), name=name, pool=name, nodeName=name
+            ),
         ]
-    return [*found, *(claim(f"c{number}", request()) for number in range(3))]
+    return [*objects, *(claim(f"c{index}", request()) for index in range(3))]
 
 
 def test_a_function_chooses() -> None:
@@ -180,7 +184,7 @@ def test_who_takes_none_says_so() -> None:
         cluster(_two_nodes()),
         mode=lambda pod, nodes: None if pod.key.name == "c1" else nodes[0],
     )
-    assert [str(one.key) for one in plan.unplaced] == ["default/c1"]
+    assert [str(demand.key) for demand in plan.unplaced] == ["default/c1"]
     assert (
         plan.unplaced[0].reason
         == "<lambda> takes no node, of 1 that could hold it"

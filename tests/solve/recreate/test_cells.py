@@ -17,16 +17,16 @@ def test_what_fits_is_what_is_there_of_each_row(
     """Rows have so much in total, of which somebody takes something first, and somebody else after that."""
     cell = Cell()
     keyed = [cell.row(key, total) for key, (total, _, _) in enumerate(rows)]
-    left = [total for total, _, _ in rows]
+    remaining = [total for total, _, _ in rows]
     for take in (1, 2):
         wanted = [row[take] for row in rows]
         need = packed(zip(keyed, wanted, strict=True))
-        enough = all(map(int.__le__, wanted, left))
+        enough = all(map(int.__le__, wanted, remaining))
         assert (need is not None and cell.fits(need)) == enough
         if need is None or not enough:
             continue
         cell.free -= need
-        left = list(map(int.__sub__, left, wanted))
+        remaining = list(map(int.__sub__, remaining, wanted))
 
 
 def test_more_than_there_ever_is_has_no_room_among_other_rows() -> None:

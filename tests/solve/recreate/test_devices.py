@@ -52,11 +52,11 @@ def test_nobody_is_turned_away_whom_first_fit_admits(
     for placement in placed:
         search.admit(placement)
     for unit in units:
-        number = unit.members[0]
-        demand = problem.demands[number]
+        demand_index = unit.members[0]
+        demand = problem.demands[demand_index]
         asks_once = sum(len(claim.requests) for claim in demand.claims) <= 1
         may_stand_alone = unit.is_single and unit.quorum == 1
-        if number in answer or not (may_stand_alone and asks_once):
+        if demand_index in answer or not (may_stand_alone and asks_once):
             continue
         claim_class = search.class_of(demand.claims)
         assert claim_class is not None
@@ -74,13 +74,13 @@ def shared_devices(used: dict[int, int]) -> tuple[NodeDevices, Problem]:
     problem = builder.problem()
     devices = NodeDevices(problem, DeviceSearch(problem), Random(0))
     devices.begin(())
-    for number, device in zip(map(DemandIndex, count(1)), used, strict=False):
-        wish = devices.class_of(problem.demands[number].claims)
+    for demand, device in zip(map(DemandIndex, count(1)), used, strict=False):
+        wish = devices.class_of(problem.demands[demand].claims)
         assert wish is not None
         way = devices.way(
             wish, NodeIndex(0), ((Grant(0, 0, DeviceIndex(device)),),)
         )
-        devices.take(number, Site(NodeIndex(0), way))
+        devices.take(demand, Site(NodeIndex(0), way))
     return devices, problem
 
 

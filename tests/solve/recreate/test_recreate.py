@@ -214,8 +214,8 @@ def test_nodes_that_devices_take_of_are_filled() -> None:
 def mixed_sizes() -> Problem:
     """Six nodes with a shared device of 10 each, and demands for 4 and 6 in an order with which first fit wastes."""
     builder = ProblemBuilder(nodes=6)
-    for number in range(6):
-        builder.device(number, capacity={"memory": 10})
+    for node_index in range(6):
+        builder.device(node_index, capacity={"memory": 10})
     for size in (4, 4, 4, 4, 4, 4, 6, 6, 6, 6, 6, 6):
         builder.pod(builder.claim(AlternativeSpec(capacity={"memory": size})))
     return builder.problem()
@@ -255,12 +255,12 @@ def test_nodes_without_devices_are_in_no_part(
     monkeypatch.setattr("dralloc.solve.recreate.parts._FEW_NODES", 3)
     parts = recorded_parts(monkeypatch)
     builder = ProblemBuilder(nodes=30)
-    for number in range(0, 30, 5):
-        builder.device(number, capacity={"memory": 10})
+    for node_index in range(0, 30, 5):
+        builder.device(node_index, capacity={"memory": 10})
         builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 4})))
     list(recreated(builder.problem(), (), Options(), lambda: 60.0))
     assert sorted(map(len, parts)) == [3, 3]
-    names = {f"node-{number}" for number in range(0, 30, 5)}
+    names = {f"node-{node_index}" for node_index in range(0, 30, 5)}
     assert set(chain.from_iterable(parts)) == names
 
 
@@ -313,7 +313,7 @@ def test_nodes_with_a_few_devices_in_common_are_in_one_part(
     builder = ProblemBuilder(nodes=6)
     devices = [builder.device(None) for _ in range(3)]
     builder.pod(builder.claim(AlternativeSpec()))
-    views = [[devices[number // 2]] for number in range(6)]
+    views = [[devices[node_index // 2]] for node_index in range(6)]
     problem = seen(builder.problem(), views)
     list(recreated(problem, (), Options(), lambda: 60.0))
     pairs = [{f"node-{2 * n}", f"node-{2 * n + 1}"} for n in range(3)]
@@ -626,15 +626,15 @@ def test_what_is_not_paid_for_is_gathered(seed: int) -> None:
         replace(
             problem,
             demands=tuple(
-                replace(demand, nodes=(NodeIndex(number % 2),))
-                for number, demand in enumerate(problem.demands)
+                replace(demand, nodes=(NodeIndex(demand_index % 2),))
+                for demand_index, demand in enumerate(problem.demands)
             ),
         )
     ).placements
     search = ChangeSearch(problem, spread, seed, appraisal)
-    for number in range(400):
+    for step in range(400):
         search.step()
-        if number >= 300:
+        if step >= 300:
             by_node = Tally(
                 placement.node for placement in search.answer.placements()
             )

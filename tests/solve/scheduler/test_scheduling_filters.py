@@ -46,9 +46,9 @@ def spread(skew: int = 1, **labels: str) -> list[dict[str, Any]]:
 
 
 def test_a_cordoned_node_takes_no_pods() -> None:
-    found = attempt(node("a", unschedulable=True), pod("pod"))
+    outcome = attempt(node("a", unschedulable=True), pod("pod"))
     assert (
-        found.message
+        outcome.message
         == f"0/1 nodes are available: 1 node(s) were unschedulable. {NOT_HELPFUL.format(n=1)}"
     )
 
@@ -82,21 +82,23 @@ def test_a_toleration_is_for_key_value_and_effect(
     toleration: dict[str, str], tolerated: bool
 ) -> None:
     taint = {"key": "level", "value": "5", "effect": "NoSchedule"}
-    found = attempt(
+    outcome = attempt(
         node("a", taints=[taint]), pod("pod", tolerations=[toleration])
     )
-    assert bool(found.feasible) == tolerated
-    assert ("1 node(s) had untolerated taint(s)" in found.message) != tolerated
+    assert bool(outcome.feasible) == tolerated
+    assert (
+        "1 node(s) had untolerated taint(s)" in outcome.message
+    ) != tolerated
 
 
 def test_a_pod_goes_where_its_selector_says() -> None:
-    found = attempt(
+    outcome = attempt(
         node("a"),
         node("b", labels={"disk": "fast"}),
         pod("pod", nodeSelector={"disk": "fast"}),
     )
-    assert feasible(found) == ["b"]
-    assert [one.reasons for one in found.rejected.values()] == [
+    assert feasible(outcome) == ["b"]
+    assert [rejection.reasons for rejection in outcome.rejected.values()] == [
         ("node(s) didn't match Pod's node affinity/selector",)
     ]
 
@@ -109,10 +111,10 @@ def test_a_pod_that_names_nodes_looks_at_no_others() -> None:
             "requiredDuringSchedulingIgnoredDuringExecution": terms
         }
     }
-    found = attempt(node("a"), node("b"), pod("pod", affinity=required))
+    outcome = attempt(node("a"), node("b"), pod("pod", affinity=required))
     reason = "2 node(s) didn't satisfy plugin(s) [NodeAffinity]"
     assert (
-        found.message
+        outcome.message
         == f"0/2 nodes are available: {reason}. {NOT_HELPFUL.format(n=2)}"
     )
 
@@ -138,14 +140,14 @@ def test_a_port_is_taken_once_on_an_address() -> None:
 
 def test_all_that_is_lacking_is_listed() -> None:
     small = node("a", {"cpu": "1", "memory": "1Gi", "pods": "1"})
-    found = attempt(
+    outcome = attempt(
         small,
         pod("there", on="a"),
         pod("pod", requests={"cpu": "2", "memory": "500Mi", "x.com/y": "1"}),
     )
     reasons = "1 Insufficient cpu, 1 Insufficient x.com/y, 1 Too many pods"
     assert (
-        found.message
+        outcome.message
         == f"0/1 nodes are available: {reasons}. {NOT_HELPFUL.format(n=1)}"
     )
 
@@ -174,14 +176,16 @@ def test_pods_keep_away_from_each_other_in_both_directions() -> None:
         affinity=anti_affinity(app="web"),
     )
     other = pod("other", on="b", labels={"app": "db"})
-    found = attempt(
+    outcome = attempt(
         nodes,
         loner,
         other,
         pod("pod", labels={"app": "web"}, affinity=anti_affinity(app="db")),
     )
-    assert feasible(found) == ["c"]
-    assert [one.reasons[0] for one in found.rejected.values()] == [
+    assert feasible(outcome) == ["c"]
+    assert [
+        rejection.reasons[0] for rejection in outcome.rejected.values()
+    ] == [
         "node(s) didn't satisfy existing pods anti-affinity rules",
         "node(s) didn't match pod anti-affinity rules",
     ]
@@ -212,7 +216,7 @@ def test_pods_are_spread_over_zones() -> None:
         node("c"),
     ]
     there = pod("there", on="a", labels={"app": "web"})
-    found = attempt(
+    outcome = attempt(
         nodes,
         there,
         pod(
@@ -221,8 +225,10 @@ def test_pods_are_spread_over_zones() -> None:
             topologySpreadConstraints=spread(app="web"),
         ),
     )
-    assert feasible(found) == ["b"]
-    assert [one.reasons[0] for one in found.rejected.values()] == [
+    assert feasible(outcome) == ["b"]
+    assert [
+        rejection.reasons[0] for rejection in outcome.rejected.values()
+    ] == [
         "node(s) didn't match pod topology spread constraints",
         "node(s) didn't match pod topology spread constraints (missing required label)",
     ]
@@ -242,33 +248,36 @@ def test_too_few_domains_count_as_empty_ones() -> None:
 
 
 def test_a_class_that_does_not_exist_is_named() -> None:
-    found = attempt(
+    outcome = attempt(
         node("a"), wire.claim("claim", wire.request()), wire.pod("pod", "claim")
     )
     reason = "request gpu: device class gpu does not exist"
     claims = "no new claims to deallocate"
     after = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
     assert (
-        found.message == f"0/1 nodes are available: {reason}. {claims}, {after}"
+        outcome.message
+        == f"0/1 nodes are available: {reason}. {claims}, {after}"
     )
 
 
 def test_preemption_says_whether_somebody_could_make_room() -> None:
-    one = node("a", {**AMPLE, "pods": "1"})
-    alike = attempt(one, pod("there", on="a"), pod("pod"))
+    host = node("a", {**AMPLE, "pods": "1"})
+    alike = attempt(host, pod("there", on="a"), pod("pod"))
     assert alike.message.endswith(
         "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
     )
-    higher = attempt(one, pod("there", on="a"), pod("pod", priority=1))
+    higher = attempt(host, pod("there", on="a"), pod("pod", priority=1))
     assert higher.message == "0/1 nodes are available: 1 Too many pods."
     hopeless = attempt(
-        one, pod("there", on="a"), pod("pod", priority=1, requests={"cpu": "9"})
+        host,
+        pod("there", on="a"),
+        pod("pod", priority=1, requests={"cpu": "9"}),
     )
     assert hopeless.message.endswith(
         "1 Preemption is not helpful for scheduling."
     )
     never = attempt(
-        one,
+        host,
         pod("there", on="a"),
         pod("pod", priority=1, preemptionPolicy="Never"),
     )

@@ -61,12 +61,12 @@ def group(name: str = "g", least: int | None = None, key: str = "") -> Json:
 
 def members(count: int, name: str = "g", **spec: Any) -> list[Json]:
     """Pods of a group that ask for a GPU each."""
-    found: list[Json] = []
-    for number in range(count):
-        claim = f"{name}-{number}"
+    objects: list[Json] = []
+    for pod_index in range(count):
+        claim = f"{name}-{pod_index}"
         entries = [{"name": "gpu", "resourceClaimName": claim}]
-        found.append(wire.claim(claim, wire.request()))
-        found.append(
+        objects.append(wire.claim(claim, wire.request()))
+        objects.append(
             pod(
                 claim,
                 resourceClaims=entries,
@@ -74,7 +74,7 @@ def members(count: int, name: str = "g", **spec: Any) -> list[Json]:
                 **spec,
             )
         )
-    return found
+    return objects
 
 
 def scheduled(
@@ -83,10 +83,12 @@ def scheduled(
     """The nodes of placed pods, and the scheduler's words for the others."""
     plan = dralloc.allocate(objects, "scheduler", **choices)
     placed = {
-        plan.demands[one.demand].key.name: plan.node_of(one)
-        for one in plan.solution.placements
+        plan.demands[placement.demand].key.name: plan.node_of(placement)
+        for placement in plan.solution.placements
     }
-    return placed, {one.key.name: str(one.reason) for one in plan.unplaced}
+    return placed, {
+        demand.key.name: str(demand.reason) for demand in plan.unplaced
+    }
 
 
 def test_a_gang_without_enough_nodes_leaves_nothing_behind() -> None:
@@ -94,7 +96,7 @@ def test_a_gang_without_enough_nodes_leaves_nothing_behind() -> None:
     placed, unplaced = scheduled(
         cluster(group(least=9), early, group("later", 8), late)
     )
-    assert set(placed) == {f"later-{number}" for number in range(8)}
+    assert set(placed) == {f"later-{index}" for index in range(8)}
     assert sorted(unplaced.values())[1:] == [WAITING] * 8
 
 
@@ -205,20 +207,20 @@ def test_an_error_for_one_pod_is_one_for_all_of_its_group() -> None:
         wire.request("gpu", "device.attributes['x.com'].missing")
     ]
     _, unplaced = scheduled(cluster(group(), broken))
-    first, second = (unplaced[f"g-{number}"] for number in range(2))
+    first, second = (unplaced[f"g-{index}"] for index in range(2))
     assert second.startswith('running "DynamicResources" filter plugin')
     assert first == f"failed to schedule other pod from a pod group: {second}"
 
 
-def state(scheduler: Scheduler, found: Attempt) -> Json:
+def state(scheduler: Scheduler, attempt: Attempt) -> Json:
     return {
         "scores": {
-            plugin: scores.tolist() for plugin, scores in found.scores.items()
+            plugin: scores.tolist() for plugin, scores in attempt.scores.items()
         },
         "rejected": {
-            one.name: rejection for one, rejection in found.rejected.items()
+            host.name: rejection for host, rejection in attempt.rejected.items()
         },
-        "message": found.message,
+        "message": attempt.message,
         "placed": scheduler.solution.placements,
     }
 
@@ -234,12 +236,14 @@ def test_who_is_taken_back_was_never_there(
         Scheduler(compiled, profiles, crowded.heard_of) for _ in range(2)
     )
     waiting = [
-        one.key for one in compiled.cluster.pods if not one.spec.node_name
+        pod_object.key
+        for pod_object in compiled.cluster.pods
+        if not pod_object.spec.node_name
     ]
-    everywhere = [one.name for one in straight.snapshot.nodes]
-    for number, key in enumerate(waiting):
+    everywhere = [host.name for host in straight.snapshot.nodes]
+    for pod_index, key in enumerate(waiting):
         back = []
-        later = waiting[number:]
+        later = waiting[pod_index:]
         for other in data.draw(
             st.lists(st.sampled_from(later), max_size=3, unique=True)
         ):
@@ -249,14 +253,14 @@ def test_who_is_taken_back_was_never_there(
                 back.append((other, attempt.chosen))
         for other, home in reversed(back):
             trying.unbind(other, home)
-        found, expected = (
+        actual, expected = (
             trying.attempt(key, everywhere),
             straight.attempt(key, everywhere),
         )
-        assert state(trying, found) == state(straight, expected)
+        assert state(trying, actual) == state(straight, expected)
         if expected.feasible:
-            for one, attempt in ((trying, found), (straight, expected)):
-                one.bind(key, attempt.chosen)
+            for scheduler, attempt in ((trying, actual), (straight, expected)):
+                scheduler.bind(key, attempt.chosen)
 
 
 def test_gangs_are_rehearsed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,22 +273,23 @@ def test_gangs_are_rehearsed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(GroupCycle, "tried", counted)
     nodes = [
-        node(f"n{number}", labels={"rack": f"r{number}"}) for number in range(8)
+        node(f"n{node_index}", labels={"rack": f"r{node_index}"})
+        for node_index in range(8)
     ]
     slices = [
         wire.resource_slice(
             wire.gpus(3),
-            name=f"n{number}",
-            pool=f"n{number}",
-            nodeName=f"n{number}",
+            name=f"n{node_index}",
+            pool=f"n{node_index}",
+            nodeName=f"n{node_index}",
         )
-        for number in range(8)
+        for node_index in range(8)
     ]
     crowd = members(3, requests={"cpu": "1"})
     gang = group(least=3, key="rack")
     objects = wire.cluster(nodes, wire.device_class(), slices, crowd, gang)
-    found = schedule(compile_cluster(objects, modes={Mode.SCHEDULER}))
-    assert len({home for _, home in found.bindings}) == 1
-    assert len(found.bindings) == 3
+    solution = schedule(compile_cluster(objects, modes={Mode.SCHEDULER}))
+    assert len({home for _, home in solution.bindings}) == 1
+    assert len(solution.bindings) == 3
     # Only the first domain is tried in fact; what becomes of the gang in the others is known without binding anybody.
     assert len(tried) == 1

@@ -32,17 +32,17 @@ from scheduling_strategies import CrowdedCluster, crowded_clusters
 from wire import Json
 
 
-def answer(found: Attempt) -> Json:
+def answer(attempt: Attempt) -> Json:
     return {
-        "feasible": [one.name for one in found.feasible],
-        "evaluated": found.evaluated,
+        "feasible": [node.name for node in attempt.feasible],
+        "evaluated": attempt.evaluated,
         "scores": {
-            plugin: scores.tolist() for plugin, scores in found.scores.items()
+            plugin: scores.tolist() for plugin, scores in attempt.scores.items()
         },
         "rejected": {
-            one.name: rejection for one, rejection in found.rejected.items()
+            node.name: rejection for node, rejection in attempt.rejected.items()
         },
-        "message": found.message,
+        "message": attempt.message,
     }
 
 
@@ -83,10 +83,10 @@ def test_so_it_is_where_all_nodes_are_asked_at_once(cluster: Cluster) -> None:
 
 def test_so_it_is_with_amounts_that_are_too_large_for_columns() -> None:
     vast = {"cpu": "8", "memory": "1024Pi", "pods": "110"}
-    objects = [short.node(f"node-{number}", vast) for number in range(10)]
+    objects = [short.node(f"node-{index}", vast) for index in range(10)]
     objects += [
-        short.pod(f"pod-{number}", requests={"memory": f"{number + 1}Pi"})
-        for number in range(3)
+        short.pod(f"pod-{index}", requests={"memory": f"{index + 1}Pi"})
+        for index in range(3)
     ]
     compiled = compile_cluster(wire.cluster(*objects), modes={Mode.SCHEDULER})
     agree(compiled, [Profile()], compiled.problem.all_nodes)
@@ -166,7 +166,7 @@ def test_domains_that_are_too_full_are_left_out() -> None:
     ]
     objects += [
         wire.resource_slice(
-            [wire.device(f"gpu-{number}") for number in range(4)],
+            [wire.device(f"gpu-{index}") for index in range(4)],
             name=home,
             pool=home,
             nodeName=home,
@@ -178,12 +178,12 @@ def test_domains_that_are_too_full_are_left_out() -> None:
         short.pod("there", on="a", **web),
         short.pod("busy", on="c", requests={"cpu": "4"}),
     ]
-    for number in range(3):
-        claim = f"claim-{number}"
+    for pod_index in range(3):
+        claim = f"claim-{pod_index}"
         objects += [
             wire.claim(claim, wire.request("gpu")),
             short.pod(
-                f"pod-{number}",
+                f"pod-{pod_index}",
                 resourceClaims=[{"name": "gpu", "resourceClaimName": claim}],
                 **web,
             ),
@@ -200,14 +200,14 @@ def test_domains_that_are_too_full_are_left_out() -> None:
 @given(mixed_clusters(most_nodes=4))
 def test_trials_that_cannot_help_are_passed_over(cluster: Cluster) -> None:
     compiled = compile_cluster(cluster, modes={Mode.SCHEDULER})
-    found = schedule(compiled)
+    solution = schedule(compiled)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Scheduler, "hopeful", lambda *_: None)
         patch.setattr(
             "dralloc.solve.scheduler.scheduler.best_feasible", lambda *_: None
         )
         expected = schedule(compiled)
-    assert everything(found) == everything(expected)
+    assert everything(solution) == everything(expected)
 
 
 @settings(
@@ -220,11 +220,11 @@ def test_gangs_choose_in_rehearsals_as_if_they_were_bound(
     cluster: Cluster, seed: int
 ) -> None:
     compiled = compile_cluster(cluster, modes={Mode.SCHEDULER})
-    found = schedule(compiled, seed=seed)
+    solution = schedule(compiled, seed=seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Scheduler, "rehearsal", lambda *_: None)
         expected = schedule(compiled, seed=seed)
-    assert everything(found) == everything(expected)
+    assert everything(solution) == everything(expected)
 
 
 @settings(
@@ -235,13 +235,13 @@ def test_gangs_choose_in_rehearsals_as_if_they_were_bound(
 @given(mixed_clusters(most_nodes=4))
 def test_nodes_without_nominations_stay_known(cluster: Cluster) -> None:
     compiled = compile_cluster(cluster, modes={Mode.SCHEDULER})
-    found = schedule(compiled)
+    solution = schedule(compiled)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "dralloc.solve.scheduler.scheduler.turned_away", lambda *_: None
         )
         expected = schedule(compiled)
-    assert everything(found) == everything(expected)
+    assert everything(solution) == everything(expected)
 
 
 @settings(
@@ -254,11 +254,11 @@ def test_devices_that_are_free_by_supposition_are_found_as_all_are(
     cluster: Cluster,
 ) -> None:
     compiled = compile_cluster(cluster, modes={Mode.SCHEDULER})
-    found = schedule(compiled)
+    solution = schedule(compiled)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Devices, "_find_supposing", plainly)
         expected = schedule(compiled)
-    assert everything(found) == everything(expected)
+    assert everything(solution) == everything(expected)
 
 
 @settings(
@@ -271,13 +271,13 @@ def test_a_single_device_is_found_as_a_search_finds_it(
     cluster: Cluster,
 ) -> None:
     compiled = compile_cluster(cluster, modes={Mode.SCHEDULER})
-    found = schedule(compiled)
+    solution = schedule(compiled)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "dralloc.solve.scheduler.devices._asks_for_one", lambda _: False
         )
         expected = schedule(compiled)
-    assert everything(found) == everything(expected)
+    assert everything(solution) == everything(expected)
 
 
 def plainly(
@@ -286,9 +286,9 @@ def plainly(
     _: ClaimClass,
     node: NodeIndex,
 ) -> Taken | None:
-    found = devices._plain_search(claims, node, None)
+    grants = devices._plain_search(claims, node, None)
     devices.ledger.revert()
-    return found
+    return grants
 
 
 def everything(solution: Solution) -> Json:
@@ -317,16 +317,16 @@ def agree(
     for key in (*waiting, *waiting):
         if key in bound:
             continue
-        found, expected = quick.attempt(key), plain.attempt(key)
-        assert answer(found) == answer(expected)
+        actual, expected = quick.attempt(key), plain.attempt(key)
+        assert answer(actual) == answer(expected)
         if expected.feasible:
-            assert found.chosen.name == expected.chosen.name
+            assert actual.chosen.name == expected.chosen.name
             # Tried out and taken back, as with groups: what was known before is true again.
-            quick.bind(key, found.chosen)
-            quick.unbind(key, found.chosen)
+            quick.bind(key, actual.chosen)
+            quick.unbind(key, actual.chosen)
             assert answer(quick.attempt(key)) == answer(plain.attempt(key))
             bound.add(key)
-            quick.bind(key, found.chosen)
+            quick.bind(key, actual.chosen)
             plain.bind(key, expected.chosen.name)
 
 
@@ -339,17 +339,17 @@ def agree_on_the_best(
     for pod in compiled.cluster.pods:
         if pod.spec.node_name:
             continue
-        found, expected = (
+        actual, expected = (
             brief.attempt(pod.key, only_best=True),
             full.attempt(pod.key),
         )
-        assert [node.name for node in found.best] == [
+        assert [node.name for node in actual.best] == [
             node.name for node in expected.best
         ]
-        assert (found.evaluated, found.message) == (
+        assert (actual.evaluated, actual.message) == (
             expected.evaluated,
             expected.message,
         )
-        for scheduler, attempt in ((brief, found), (full, expected)):
+        for scheduler, attempt in ((brief, actual), (full, expected)):
             if attempt.feasible:
                 scheduler.bind(pod.key, attempt.best[-1])

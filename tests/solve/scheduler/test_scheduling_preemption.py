@@ -60,28 +60,34 @@ OFF = ALL_FEATURES.switched({"DRAPreemption": False})
 def freed(whole: Cluster, victims: Collection[Pod]) -> Iterator[ClaimKey]:
     """The claims that upstream supposes to be free, by the objects: KEP-5690, "Proposal"."""
     named = {
-        (slice_.spec.driver, slice_.spec.pool.name, one.name)
+        (slice_.spec.driver, slice_.spec.pool.name, slice_device.name)
         for slice_ in whole.slices
-        for one in slice_.spec.devices
-        if slice_.spec.node_name or one.node_name
+        for slice_device in slice_.spec.devices
+        if slice_.spec.node_name or slice_device.node_name
     }
     leaving = {victim.key for victim in victims if victim.pod_group is None}
-    for one in whole.claims:
+    for claim_object in whole.claims:
         users = {
             user.key
             for user in whole.pods
-            if user.spec.node_name and one.key in whole.claims_of_pods[user.key]
+            if user.spec.node_name
+            and claim_object.key in whole.claims_of_pods[user.key]
         }
         reserved = {
-            ClaimKey(one.key.namespace, user.name)
-            for user in one.status.reserved_for
+            ClaimKey(claim_object.key.namespace, user.name)
+            for user in claim_object.status.reserved_for
         }
         is_local = all(
-            tuple(result.device_id) in named for result in one.results
+            tuple(result.device_id) in named for result in claim_object.results
         )
         users |= reserved
-        if one.is_allocated and users and users <= leaving and is_local:
-            yield one.key
+        if (
+            claim_object.is_allocated
+            and users
+            and users <= leaving
+            and is_local
+        ):
+            yield claim_object.key
 
 
 def is_feasible(
@@ -106,16 +112,16 @@ def is_feasible(
 def victims_on(whole: Cluster, newcomer: Pod, home: str) -> list[Pod] | None:
     """Whom upstream evicts on a node (``SelectVictimsOnNode``); None if that does not help."""
     below = [
-        one
-        for one in whole.pods
-        if one.spec.node_name == home
-        and (one.spec.priority or 0) < (newcomer.spec.priority or 0)
+        pod_object
+        for pod_object in whole.pods
+        if pod_object.spec.node_name == home
+        and (pod_object.spec.priority or 0) < (newcomer.spec.priority or 0)
     ]
     if not below or not is_feasible(whole, newcomer.key, home, below):
         return None
-    victims = sorted(below, key=lambda one: -(one.spec.priority or 0))
+    victims = sorted(below, key=lambda victim: -(victim.spec.priority or 0))
     for candidate in tuple(victims):
-        fewer = [one for one in victims if one is not candidate]
+        fewer = [victim for victim in victims if victim is not candidate]
         if is_feasible(whole, newcomer.key, home, fewer):
             victims = fewer
     return victims
@@ -123,7 +129,7 @@ def victims_on(whole: Cluster, newcomer: Pod, home: str) -> list[Pod] | None:
 
 def rank(victims: Collection[Pod]) -> tuple[int, int, int]:
     """The smaller the better (``pickOneNodeForPreemption``), but for when they started."""
-    priorities = [one.spec.priority or 0 for one in victims]
+    priorities = [victim.spec.priority or 0 for victim in victims]
     return (
         max(priorities),
         sum(priority + 2**31 for priority in priorities),
@@ -146,7 +152,7 @@ def test_victims_are_those_of_a_scheduler_that_sees_them_gone(
     if attempt.feasible or attempt.is_error:
         event("fits" if attempt.feasible else "an error")
         return
-    homes = [one.name for one in attempt.rejected]
+    homes = [host.name for host in attempt.rejected]
     expected = {
         home: victims
         for home in homes
@@ -161,8 +167,8 @@ def test_victims_are_those_of_a_scheduler_that_sees_them_gone(
         freed(
             compiled.cluster,
             [
-                compiled.cluster.pods_by_key[one.key]
-                for one in nomination.victims
+                compiled.cluster.pods_by_key[victim.key]
+                for victim in nomination.victims
             ],
         )
     )
@@ -170,7 +176,8 @@ def test_victims_are_those_of_a_scheduler_that_sees_them_gone(
     assert set(nomination.released) <= set(released)
     best = min(map(rank, expected.values()))
     chosen = [
-        compiled.cluster.pods_by_key[one.key] for one in nomination.victims
+        compiled.cluster.pods_by_key[victim.key]
+        for victim in nomination.victims
     ]
     assert rank(chosen) == best
     # Who started when is not told: equal priorities stand in any order.
@@ -190,11 +197,15 @@ def test_what_is_kept_is_there_once_the_victims_are_gone(
     """Two pods that ran wait, too, and come later: none of them takes away what was promised."""
     whole = crowd.cluster
     latecomers = [
-        one.key
-        for one in whole.pods
-        if one.spec.node_name and one.pod_group is None
+        pod_object.key
+        for pod_object in whole.pods
+        if pod_object.spec.node_name and pod_object.pod_group is None
     ][:2]
-    theirs = {key for one in latecomers for key in whole.claims_of_pods[one]}
+    theirs = {
+        key
+        for latecomer in latecomers
+        for key in whole.claims_of_pods[latecomer]
+    }
     waiting = Scenario(whole).release(theirs).unbind(latecomers)
     compiled = compile_cluster(waiting.cluster)
     run = SchedulingRun(
@@ -206,9 +217,19 @@ def test_what_is_kept_is_there_once_the_victims_are_gone(
     after = (
         Scenario(compiled.cluster)
         .settle(written, dict(run.bindings))
-        .release({key for one in run.nominations for key in one.released})
+        .release(
+            {
+                key
+                for nomination in run.nominations
+                for key in nomination.released
+            }
+        )
         .without_pods(
-            {pod.key for one in run.nominations for pod in one.victims}
+            {
+                pod.key
+                for nomination in run.nominations
+                for pod in nomination.victims
+            }
         )
     )
     scheduler = Scheduler(
@@ -219,7 +240,7 @@ def test_what_is_kept_is_there_once_the_victims_are_gone(
     )
     for nomination in run.nominations:
         key = nomination.pod.key
-        if any(uses[one] > 1 for one in whole.claims_of_pods[key]):
+        if any(uses[claim_key] > 1 for claim_key in whole.claims_of_pods[key]):
             # Another pod may have allocated the claim elsewhere.
             return
         attempt = scheduler.attempt(key, [nomination.node.name])
@@ -239,9 +260,9 @@ def running(
             "request": "gpu",
             "driver": "gpu.example.com",
             "pool": pool or home,
-            "device": one,
+            "device": device_name,
         }
-        for one in devices
+        for device_name in devices
     ]
     held = allocated(name, *results)
     return [
@@ -261,7 +282,7 @@ def one_node(size: int, *objects: Json | list[Json]) -> Cluster:
 
 
 def reasons(plan: dralloc.Plan) -> dict[str, str]:
-    return {one.claims[0].name: one.reason for one in plan.unplaced}
+    return {demand.claims[0].name: demand.reason for demand in plan.unplaced}
 
 
 def test_a_pod_is_nominated_where_devices_would_be_free() -> None:
@@ -301,7 +322,7 @@ def test_free_devices_are_kept_for_who_evicts_for_the_rest() -> None:
     assert not plan.solution.placements
     assert "evicts default/low" in reasons(plan)["high"]
     without = dralloc.allocate(source, "scheduler", features=OFF)
-    assert [key.name for one in without.placed for key in one.claims] == [
+    assert [key.name for demand in without.placed for key in demand.claims] == [
         "lesser"
     ]
 
@@ -320,14 +341,16 @@ def test_two_pods_share_a_victim() -> None:
     others = [asking("p1", 1, priority=5), asking("p2", 1, priority=5)]
     source = one_node(2, running("low", "node-0", "gpu-0", "gpu-1"), *others)
     plan = dralloc.allocate(source, "scheduler")
-    assert all("evicts default/low" in one for one in reasons(plan).values())
+    assert all(
+        "evicts default/low" in reason for reason in reasons(plan).values()
+    )
 
 
 def test_a_third_pod_finds_no_victim() -> None:
-    others = [asking(f"p{number}", 1, priority=5) for number in range(3)]
+    others = [asking(f"p{index}", 1, priority=5) for index in range(3)]
     source = one_node(2, running("low", "node-0", "gpu-0", "gpu-1"), *others)
     said = list(reasons(dralloc.allocate(source, "scheduler")).values())
-    assert sum("nominated" in one for one in said) == 2
+    assert sum("nominated" in reason for reason in said) == 2
 
 
 @pytest.mark.parametrize(
@@ -413,9 +436,9 @@ def test_pods_of_groups_free_no_devices_and_get_none_that_way() -> None:
             *asking("high", priority=5),
             group,
         ]
-        for one in objects:
-            if one["kind"] == "Pod" and one["metadata"]["name"] == name:
-                one["spec"]["schedulingGroup"] = {"podGroupName": "job"}
+        for item in objects:
+            if item["kind"] == "Pod" and item["metadata"]["name"] == name:
+                item["spec"]["schedulingGroup"] = {"podGroupName": "job"}
         plan = dralloc.allocate(one_node(1, objects), "scheduler")
         assert "nominated" not in str(reasons(plan))
 
@@ -423,20 +446,22 @@ def test_pods_of_groups_free_no_devices_and_get_none_that_way() -> None:
 def test_partitions_of_several_pods_make_room_for_a_larger_one() -> None:
     """KEP-5690, "Partitionable Devices"."""
     halves = [
-        device(f"half-{number}", consumesCounters=consumes("gpu", memory="1"))
-        for number in range(2)
+        device(f"half-{index}", consumesCounters=consumes("gpu", memory="1"))
+        for index in range(2)
     ]
     whole = device(
         "whole", {"whole": True}, consumesCounters=consumes("gpu", memory="2")
     )
-    place: Json = {"pool": "node-0", "nodeName": "node-0", "count": 2}
+    published: Json = {"pool": "node-0", "nodeName": "node-0", "count": 2}
     source = cluster(
         device_class(),
         node("node-0"),
         resource_slice(
-            name="sets", sharedCounters=[counters("gpu", memory="2")], **place
+            name="sets",
+            sharedCounters=[counters("gpu", memory="2")],
+            **published,
         ),
-        resource_slice([*halves, whole], **place),
+        resource_slice([*halves, whole], **published),
         running("a", "node-0", "half-0"),
         running("b", "node-0", "half-1"),
         pod("high", "high", priority=5),
@@ -457,10 +482,10 @@ def test_a_share_of_a_capacity_is_freed_and_kept() -> None:
     )
     users: list[Json | list[Json]] = []
     for name, priority in (("v1", 0), ("v2", 1)):
-        one, held = running(name, "node-0", "gpu-0", priority=priority)
+        user, held = running(name, "node-0", "gpu-0", priority=priority)
         (result,) = held["status"]["allocation"]["devices"]["results"]
         result |= {"shareID": name, "consumedCapacity": {"memory": "40Gi"}}
-        users += [one, held]
+        users += [user, held]
     amount = {"requests": {"memory": "40Gi"}}
     wanting = [
         [
@@ -477,8 +502,8 @@ def test_a_share_of_a_capacity_is_freed_and_kept() -> None:
         *wanting,
     )
     said = sorted(
-        one.rpartition("nominated")[2]
-        for one in reasons(dralloc.allocate(source, "scheduler")).values()
+        reason.rpartition("nominated")[2]
+        for reason in reasons(dralloc.allocate(source, "scheduler")).values()
     )
-    assert sum("evicts default/v1" in one for one in said) == 1
-    assert sum("evicts default/v2" in one for one in said) == 1
+    assert sum("evicts default/v1" in reason for reason in said) == 1
+    assert sum("evicts default/v2" in reason for reason in said) == 1

@@ -49,8 +49,8 @@ def asking(name: str, **spec: Any) -> list[Json]:
 def placed(plan: dralloc.Plan) -> dict[str, str]:
     """The node of each placed pod."""
     return {
-        plan.demands[one.demand].key.name: plan.node_of(one)
-        for one in plan.solution.placements
+        plan.demands[placement.demand].key.name: plan.node_of(placement)
+        for placement in plan.solution.placements
     }
 
 
@@ -62,10 +62,10 @@ def test_a_claim_that_no_pod_uses_is_not_given_to_a_pod_of_its_name() -> None:
     plan = dralloc.allocate(
         wire.cluster(node("a"), GPUS, claims, wire.pod("x", "y")), "scheduler"
     )
-    assert [[claim.name for claim in one.claims] for one in plan.placed] == [
-        ["y"]
-    ]
-    assert [(one.claims, one.reason) for one in plan.unplaced] == [
+    assert [
+        [claim.name for claim in demand.claims] for demand in plan.placed
+    ] == [["y"]]
+    assert [(demand.claims, demand.reason) for demand in plan.unplaced] == [
         (
             (ClaimKey("default", "x"),),
             "no pod uses it: kube-scheduler allocates claims for pods",
@@ -104,25 +104,25 @@ def test_the_scheduler_says_why_in_its_words() -> None:
         ),
         "scheduler",
     )
-    (one,) = plan.unplaced
+    (demand,) = plan.unplaced
     after = (
         "still not schedulable, preemption: 0/2 nodes are available: "
         "2 No preemption victims found for incoming pod."
     )
-    assert one.reason == f"0/2 nodes are available: 2 Too many pods. {after}"
-    assert plan.to_dict()["unplaced"][0]["error"] == one.reason
+    assert demand.reason == f"0/2 nodes are available: 2 Too many pods. {after}"
+    assert plan.to_dict()["unplaced"][0]["error"] == demand.reason
 
 
 def _made(name: str, second: int, reason: str, **spec: Any) -> list[Json]:
-    claim, one = asking(name, **spec)
+    claim, pod_object = asking(name, **spec)
     condition = {"type": "PodScheduled", "status": "False", "reason": reason}
     made = {
-        **one["metadata"],
+        **pod_object["metadata"],
         "creationTimestamp": f"2026-01-01T00:00:0{second}Z",
     }
     return [
         claim,
-        {**one, "metadata": made, "status": {"conditions": [condition]}},
+        {**pod_object, "metadata": made, "status": {"conditions": [condition]}},
     ]
 
 
@@ -172,7 +172,7 @@ def test_a_seed_stands_for_one_order_of_nodes_and_pods() -> None:
         node("a"),
         node("b"),
         GPUS,
-        *(asking(f"pod-{number}") for number in range(3)),
+        *(asking(f"pod-{index}") for index in range(3)),
     )
     plans = [
         placed(dralloc.allocate(objects, "scheduler", seed=seed))
@@ -184,8 +184,8 @@ def test_a_seed_stands_for_one_order_of_nodes_and_pods() -> None:
 
 def test_pods_without_claims_take_their_share() -> None:
     plain = [
-        pod(f"plain-{number}", requests={"cpu": "8"}, priority=1)
-        for number in range(3)
+        pod(f"plain-{index}", requests={"cpu": "8"}, priority=1)
+        for index in range(3)
     ]
     plan = dralloc.allocate(
         wire.cluster(
@@ -208,9 +208,9 @@ def test_pods_without_claims_take_their_share() -> None:
 
 
 def test_without_its_gate_preemption_is_off_and_that_is_said() -> None:
-    one = node("a", {**AMPLE, "pods": "1"})
+    host = node("a", {**AMPLE, "pods": "1"})
     plan = dralloc.allocate(
-        wire.cluster(one, GPUS, pod("there", on="a"), asking("x", priority=5)),
+        wire.cluster(host, GPUS, pod("there", on="a"), asking("x", priority=5)),
         "scheduler",
         features=ALL_FEATURES.switched({"DRAPreemption": False}),
     )
@@ -251,7 +251,7 @@ def test_claims_without_pods_and_held_back_pods_wait() -> None:
         ),
         "scheduler",
     )
-    assert {one.key.name: one.reason for one in plan.unplaced} == {
+    assert {demand.key.name: demand.reason for demand in plan.unplaced} == {
         "lone": "no pod uses it: kube-scheduler allocates claims for pods",
         "y": 'no profile is for spec.schedulerName "other": --scheduler-config names a file that has one',
     }
@@ -289,7 +289,7 @@ def test_an_error_names_the_claim_of_its_own_pod() -> None:
         ),
         "scheduler",
     )
-    reasons = {one.key.name: one.reason for one in plan.unplaced}
+    reasons = {demand.key.name: demand.reason for demand in plan.unplaced}
     assert sorted(reasons) == ["x", "y"]
     for name, reason in reasons.items():
         assert (
@@ -303,13 +303,11 @@ def test_a_device_plugin_serves_extended_resources_where_there_is_one() -> None:
     backed["spec"]["extendedResourceName"] = "x.com/gpu"
     nodes = [node("a", {**AMPLE, "x.com/gpu": "1"}), node("b")]
     slices = wire.resource_slice(wire.gpus(1), nodeName="b")
-    pods = [
-        pod(f"p{number}", requests={"x.com/gpu": "1"}) for number in range(3)
-    ]
+    pods = [pod(f"p{index}", requests={"x.com/gpu": "1"}) for index in range(3)]
     plan = dralloc.allocate(
         wire.cluster(nodes, backed, slices, pods), "scheduler"
     )
-    reasons = sorted(one.reason for one in plan.unplaced)
+    reasons = sorted(demand.reason for demand in plan.unplaced)
     assert list(placed(plan).values()) == ["b"]
     assert reasons[1] == "bound to a, where a device plugin serves it"
     assert reasons[0].startswith(
@@ -347,7 +345,7 @@ def test_a_claim_is_told_by_the_next_pod_if_a_device_plugin_serves_the_rest_of_t
         "scheduler",
     )
     assert placed(plan) == {"second": "a"}
-    assert [one.reason for one in plan.unplaced] == [
+    assert [demand.reason for demand in plan.unplaced] == [
         "bound to a, where a device plugin serves it"
     ]
 
@@ -388,15 +386,18 @@ def test_ties_are_decided_as_recorded(shared: Path) -> None:
         (shared / "control-plane" / "recorded").glob("*.json.gz")
     ):
         run = json.loads(gzip.decompress(file.read_bytes()))
-        for one in run["attempts"]:
-            names = list(one["totals"])
-            found = Attempt(
+        for record in run["attempts"]:
+            names = list(record["totals"])
+            outcome = Attempt(
                 ClaimKey("", ""),
                 feasible=names,
-                scores={"all": np.array(list(one["totals"].values()))},
+                scores={"all": np.array(list(record["totals"].values()))},
             )
             if names:
-                assert found.chosen == one["node"], (file.name, one["pod"])
+                assert outcome.chosen == record["node"], (
+                    file.name,
+                    record["pod"],
+                )
 
 
 def configuration(path: Path, text: str) -> Path:
@@ -550,14 +551,16 @@ def test_explain_has_the_words_of_the_scheduler() -> None:
         taken,
     ]
     cluster = wire.cluster(*objects, asking("x", containers=heavy), asking("y"))
-    found = dralloc.explain(cluster, pod="default/x", mode="scheduler")
+    explanation = dralloc.explain(cluster, pod="default/x", mode="scheduler")
     message = "0/3 nodes are available: 1 cannot allocate all claims, 2 Insufficient cpu."
     assert (
-        found.headline
+        explanation.headline
         == "scheduler: default/x is not placed (claim default/claim-of-x)"
     )
-    assert [remark[: len(message)] for remark in found.remarks] == [message]
-    assert message in found.to_dict()["remarks"][0]
+    assert [remark[: len(message)] for remark in explanation.remarks] == [
+        message
+    ]
+    assert message in explanation.to_dict()["remarks"][0]
     assert dralloc.explain(cluster, pod="default/y", mode="scheduler").node in (
         "a",
         "b",
@@ -575,22 +578,25 @@ def test_explain_has_the_words_of_the_scheduler() -> None:
 def test_a_comparison_shows_the_scheduler_over_several_seeds(
     root: Path,
 ) -> None:
-    found = dralloc.compare(
+    comparison = dralloc.compare(
         dralloc.load(root / "models" / "h100-mig"),
         modes="scheduler,first-fit,optimal",
         seeds=6,
     )
-    assert found.scheduler is not None
-    assert (min(found.scheduler.placed), max(found.scheduler.placed)) == (
+    assert comparison.scheduler is not None
+    assert (
+        min(comparison.scheduler.placed),
+        max(comparison.scheduler.placed),
+    ) == (
         46,
         47,
     )
     words = "48 pods: kube-scheduler places 46 (46 to 47 over 6 seeds), first fit 44, the optimum 48 (proven optimal)"
-    assert found.headline == words
-    assert found.to_dict()["scheduler"]["placed"] == list(
-        found.scheduler.placed
+    assert comparison.headline == words
+    assert comparison.to_dict()["scheduler"]["placed"] == list(
+        comparison.scheduler.placed
     )
-    assert len(found.to_dict()["scheduler"]["median"]["placed"]) == 46
+    assert len(comparison.to_dict()["scheduler"]["median"]["placed"]) == 46
 
 
 def test_one_answer_cannot_be_compared() -> None:
@@ -629,7 +635,7 @@ def test_versions_differ(tmp_path: Path) -> None:
     ]
     objects = wire.cluster(nodes, wire.device_class(), slices, listed)
     one_at_a_time = configuration(tmp_path / "c.yaml", "parallelism: 1\n")
-    found = {
+    homes = {
         version: {
             placed(
                 dralloc.allocate(
@@ -648,7 +654,7 @@ def test_versions_differ(tmp_path: Path) -> None:
             ("1.36", one_at_a_time),
         )
     }
-    assert found == {"1.34": {"a", "b"}, "1.35": {"b"}, "1.36": {"b"}}
+    assert homes == {"1.34": {"a", "b"}, "1.35": {"b"}, "1.36": {"b"}}
     twins = wire.cluster(nodes, GPUS, asking("x"))
     heard = {
         version: {
@@ -715,5 +721,5 @@ def test_what_taints_refuse_keeps_its_counters_up_to_1_36(
     )
     for leaks in (True, False):
         compiled = compile_cluster(objects, modes={Mode.SCHEDULER})
-        found = schedule(compiled, release=Release(leaks_counters=leaks))
-        assert len(found.placements) == (not leaks)
+        solution = schedule(compiled, release=Release(leaks_counters=leaks))
+        assert len(solution.placements) == (not leaks)

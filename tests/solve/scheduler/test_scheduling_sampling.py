@@ -32,7 +32,7 @@ def test_zones_take_turns() -> None:
         node(name, labels={"topology.kubernetes.io/zone": zone})
         for name, zone in zones.items()
     ]
-    assert [one.name for one in scheduler(nodes).snapshot.nodes] == [
+    assert [host.name for host in scheduler(nodes).snapshot.nodes] == [
         "a",
         "c",
         "b",
@@ -43,19 +43,18 @@ def test_zones_take_turns() -> None:
 
 def test_the_search_goes_on_where_it_ended() -> None:
     nodes = [
-        node(f"n{number:03}", unschedulable=number == 1)
-        for number in range(150)
+        node(f"n{index:03}", unschedulable=index == 1) for index in range(150)
     ]
     asked = scheduler(
         nodes,
-        [pod(f"p{number}") for number in range(3)],
+        [pod(f"p{index}") for index in range(3)],
         profile=Profile(percentage=1),
     )
     rounds = [
-        feasible(asked.attempt(ClaimKey("default", f"p{number}")))
-        for number in range(3)
+        feasible(asked.attempt(ClaimKey("default", f"p{index}")))
+        for index in range(3)
     ]
-    assert rounds[0] == ["n000", *(f"n{number:03}" for number in range(2, 101))]
+    assert rounds[0] == ["n000", *(f"n{index:03}" for index in range(2, 101))]
     assert rounds[1][0] == "n101"
     assert len(rounds[1]) == 100
     assert rounds[2][0] == "n052"

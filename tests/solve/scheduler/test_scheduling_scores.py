@@ -13,14 +13,14 @@ from scheduling_wire import AMPLE, attempt, node, pod, scores
 
 
 def test_nodes_with_more_left_are_better() -> None:
-    found = attempt(
+    outcome = attempt(
         node("a"),
         node("b"),
         pod("there", on="a", requests={"cpu": "4"}),
         pod("pod", requests={"cpu": "2"}),
     )
     # Without a request for memory, 200 MiB count: a has 2 of 8 CPUs left, b has 6.
-    assert scores(found, "NodeResourcesFit") == {
+    assert scores(outcome, "NodeResourcesFit") == {
         "a": (25 + 97) // 2,
         "b": (75 + 98) // 2,
     }
@@ -51,22 +51,22 @@ def test_other_strategies_rate_what_is_left_otherwise(
     profile: Profile, expected: dict[str, int]
 ) -> None:
     there = pod("there", on="a", requests={"cpu": "4"})
-    found = attempt(
+    outcome = attempt(
         node("a"),
         node("b"),
         there,
         pod("pod", requests={"cpu": "2"}),
         profile=profile,
     )
-    assert scores(found, "NodeResourcesFit") == expected
+    assert scores(outcome, "NodeResourcesFit") == expected
 
 
 def test_evenly_used_nodes_are_better() -> None:
     there = pod("there", on="a", requests={"memory": "8Gi"})
-    found = attempt(
+    outcome = attempt(
         node("a"), node("b"), there, pod("pod", requests={"cpu": "4"})
     )
-    assert scores(found, "NodeResourcesBalancedAllocation") == {
+    assert scores(outcome, "NodeResourcesBalancedAllocation") == {
         "a": 50 + (50 + 100 - 75) // 2,
         "b": 50 + (50 + 75 - 100) // 2,
     }
@@ -81,13 +81,13 @@ def test_pods_without_requests_have_no_balance() -> None:
 
 def test_taints_that_only_discourage_cost() -> None:
     taints = [{"key": key, "effect": "PreferNoSchedule"} for key in ("x", "y")]
-    found = attempt(
+    outcome = attempt(
         node("a", taints=taints),
         node("b", taints=taints[:1]),
         node("c"),
         pod("pod"),
     )
-    assert scores(found, "TaintToleration") == {"a": 0, "b": 150, "c": 300}
+    assert scores(outcome, "TaintToleration") == {"a": 0, "b": 150, "c": 300}
 
 
 def test_preferred_nodes_are_better() -> None:
@@ -109,8 +109,8 @@ def test_preferred_nodes_are_better() -> None:
         node("b", labels={"tier": "y"}),
         node("c"),
     ]
-    found = attempt(nodes, pod("pod", affinity={"nodeAffinity": preferred}))
-    assert scores(found, "NodeAffinity") == {"a": 200, "b": 66, "c": 0}
+    outcome = attempt(nodes, pod("pod", affinity={"nodeAffinity": preferred}))
+    assert scores(outcome, "NodeAffinity") == {"a": 200, "b": 66, "c": 0}
 
 
 def test_preferred_company_is_better() -> None:
@@ -137,9 +137,9 @@ def test_preferred_company_is_better() -> None:
         pod("x", on="a", labels={"app": "db"}),
         pod("y", on="b", affinity=away),
     ]
-    found = attempt(nodes, there, pod("pod", affinity=near))
+    outcome = attempt(nodes, there, pod("pod", affinity=near))
     # 10 in a, -5 in b, where somebody would rather be alone.
-    assert scores(found, "InterPodAffinity") == {"a": 200, "b": 0, "c": 66}
+    assert scores(outcome, "InterPodAffinity") == {"a": 200, "b": 0, "c": 66}
 
 
 def test_pods_of_a_controller_are_spread_by_default() -> None:
@@ -158,7 +158,7 @@ def test_pods_of_a_controller_are_spread_by_default() -> None:
         }
 
     nodes = [node("a"), node("b"), node("c")]
-    found = attempt(
+    outcome = attempt(
         nodes,
         owned("x", on="a"),
         owned("y", on="a"),
@@ -166,7 +166,7 @@ def test_pods_of_a_controller_are_spread_by_default() -> None:
         owned("pod"),
     )
     # ln(3 + 2) for each pod on the node, and maxSkew - 1 for the constraint: 5, 4 and 2.
-    assert scores(found, "PodTopologySpread") == {"a": 80, "b": 120, "c": 200}
+    assert scores(outcome, "PodTopologySpread") == {"a": 80, "b": 120, "c": 200}
     assert (
         "PodTopologySpread"
         not in attempt(nodes, owned("x", on="a"), pod("pod")).scores
@@ -175,10 +175,10 @@ def test_pods_of_a_controller_are_spread_by_default() -> None:
 
 def test_images_that_many_nodes_have_count_more() -> None:
     image = [{"names": ["main:1"], "sizeBytes": 500 * 1024 * 1024}]
-    found = attempt(
+    outcome = attempt(
         node("a", images=image), node("b", images=image), node("c"), pod("pod")
     )
-    assert scores(found, "ImageLocality") == {"a": 31, "b": 31, "c": 0}
+    assert scores(outcome, "ImageLocality") == {"a": 31, "b": 31, "c": 0}
 
 
 def test_better_alternatives_make_better_nodes() -> None:
@@ -198,7 +198,7 @@ def test_better_alternatives_make_better_nodes() -> None:
             for size in ("large", "small")
         ),
     )
-    found = attempt(
+    outcome = attempt(
         node("a"),
         node("b"),
         slices,
@@ -206,20 +206,20 @@ def test_better_alternatives_make_better_nodes() -> None:
         wire.claim("claim", wanted),
         wire.pod("pod", "claim"),
     )
-    assert scores(found, "DynamicResources") == {"a": 200, "b": 2 * 87}
+    assert scores(outcome, "DynamicResources") == {"a": 200, "b": 2 * 87}
 
 
 def test_weights_and_plugins_are_the_profiles() -> None:
     profile = Profile(
         weights={"NodeResourcesFit": 7}, no_scores=frozenset({"ImageLocality"})
     )
-    found = attempt(
+    outcome = attempt(
         node("a", AMPLE), node("b", AMPLE), pod("pod"), profile=profile
     )
-    assert scores(found, "NodeResourcesFit") == {"a": 7 * 98, "b": 7 * 98}
-    assert list(found.scores) == [
+    assert scores(outcome, "NodeResourcesFit") == {"a": 7 * 98, "b": 7 * 98}
+    assert list(outcome.scores) == [
         "TaintToleration",
         "NodeResourcesFit",
         "DynamicResources",
     ]
-    assert found.totals.tolist() == [300 + 7 * 98] * 2
+    assert outcome.totals.tolist() == [300 + 7 * 98] * 2

@@ -29,13 +29,17 @@ from strategies import TableEligibility
 
 
 def source(
-    left: int, sizes: Mapping[int, int], *devices: DeviceIndex
+    free: int, sizes: Mapping[int, int], *devices: DeviceIndex
 ) -> FlowSource:
     """Bins of one device each, on a node of the same number; only sizes that fit are sizes of a source."""
     bins = [Bin(((device,),), (NodeIndex(device),)) for device in devices]
     return FlowSource(
-        left,
-        {number: size for number, size in sizes.items() if size <= left},
+        free,
+        {
+            requirement: size
+            for requirement, size in sizes.items()
+            if size <= free
+        },
         bins,
     )
 
@@ -54,12 +58,12 @@ def solved(
     model.maximize(sum(served))
     assert solver.solve(model) == cp_model.OPTIMAL
     values = [
-        solver.value(model.get_int_var_from_proto_index(number))
-        for number in range(len(model.proto.variables))
+        solver.value(model.get_int_var_from_proto_index(index))
+        for index in range(len(model.proto.variables))
     ]
     by_device: dict[int, Counter[int]] = {}
-    for requirement, place in supply.realise(values):
-        by_device.setdefault(place.node, Counter())[requirement] += 1
+    for requirement, serving in supply.realise(values):
+        by_device.setdefault(serving.node, Counter())[requirement] += 1
     return round(solver.objective_value), by_device
 
 
@@ -143,8 +147,8 @@ def test_what_is_served_fits() -> None:
             source(7, sizes, DeviceIndex(2)),
         ]
     )
-    number, by_device = solved(supply, {0: 2, 1: 2, 2: 1})
-    assert number == 5
+    count, by_device = solved(supply, {0: 2, 1: 2, 2: 1})
+    assert count == 5
     for device, served in by_device.items():
         assert (
             sum(
@@ -166,15 +170,15 @@ def test_what_is_served_fits() -> None:
     ),
 )
 def test_no_packing_serves_more(
-    left: list[int], asked: dict[int, tuple[int, int]]
+    capacities: list[int], asked: dict[int, tuple[int, int]]
 ) -> None:
     sizes = {requirement: size for requirement, (size, _) in asked.items()}
-    wanted = {requirement: number for requirement, (_, number) in asked.items()}
+    wanted = {requirement: count for requirement, (_, count) in asked.items()}
     sources = [
-        source(each, sizes, DeviceIndex(device))
-        for device, each in enumerate(left)
+        source(free, sizes, DeviceIndex(device))
+        for device, free in enumerate(capacities)
     ]
-    sources = [each for each in sources if each.sizes]
+    sources = [flow_source for flow_source in sources if flow_source.sizes]
     total = (
         sum(solved(supply, wanted)[0] for supply in flow_supplies(sources))
         if sources
@@ -185,20 +189,26 @@ def test_no_packing_serves_more(
         for requirement, size in sizes.items()
         for _ in range(wanted[requirement])
     )
-    assert total == packed(tuple(sorted(left)), items)
+    assert total == packed(tuple(sorted(capacities)), items)
 
 
 @cache
-def packed(left: tuple[int, ...], items: tuple[int, ...]) -> int:
+def packed(capacities: tuple[int, ...], items: tuple[int, ...]) -> int:
     """The largest number of items that fit, by trying all there is."""
     if not items:
         return 0
     item, rest = items[0], items[1:]
-    best = packed(left, rest)
-    for place in range(len(left)):
-        if left[place] >= item:
+    best = packed(capacities, rest)
+    for bin_index in range(len(capacities)):
+        if capacities[bin_index] >= item:
             shrunk = tuple(
-                sorted((*left[:place], left[place] - item, *left[place + 1 :]))
+                sorted(
+                    (
+                        *capacities[:bin_index],
+                        capacities[bin_index] - item,
+                        *capacities[bin_index + 1 :],
+                    )
+                )
             )
             best = max(best, 1 + packed(shrunk, rest))
     return best

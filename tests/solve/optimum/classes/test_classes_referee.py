@@ -143,7 +143,9 @@ def test_pods_that_share_a_claim_are_counted_together() -> None:
     problem = builder.problem()
     division = divide(problem, lambda demands: survey(problem, demands))
     [joint] = [
-        each for component in division.counted for each in component.classes
+        demand_class
+        for component in division.counted
+        for demand_class in component.classes
     ]
     assert joint.joint_demands == [(0, 1, 2), (3, 4, 5)]
     assert [mode.places for mode in joint.modes] == [(0,), (0, 1)]
@@ -185,7 +187,10 @@ def test_equal_gangs_are_one_class_however_their_members_are_mixed() -> None:
     division = divide(problem, lambda demands: survey(problem, demands))
     assert not division.per_device
     [component] = division.counted
-    shapes = {(each.gang, tuple(each.members)) for each in component.classes}
+    shapes = {
+        (demand_class.gang, tuple(demand_class.members))
+        for demand_class in component.classes
+    }
     assert shapes == {
         ((0, 1, None), (0, 2, 4)),
         ((0, 1, None), (1, 3, 5)),

@@ -69,7 +69,7 @@ def best_in_domains(problem: Problem) -> int:
         inside(problem, dict(zip(rules, chosen, strict=True)))
         for chosen in choices
     )
-    return max(best(one)[0] for one in confined)
+    return max(best(variant)[0] for variant in confined)
 
 
 def domains_of(rule: InterPodRule) -> list[set[str]]:
@@ -109,7 +109,9 @@ def racks_of(
 ) -> Problem:
     """By rack the devices of its nodes (none has the label in rack ""); by gang how many its pods take each."""
     homes = [
-        (rack, devices) for rack, each in nodes.items() for devices in each
+        (rack, devices)
+        for rack, device_counts in nodes.items()
+        for devices in device_counts
     ]
     builder = ProblemBuilder(len(homes))
     for node, (_, devices) in enumerate(homes):
@@ -119,12 +121,12 @@ def racks_of(
         f"node-{node}": rack for node, (rack, _) in enumerate(homes) if rack
     }
     roles = []
-    for number, counts in enumerate(gangs):
+    for gang_index, counts in enumerate(gangs):
         role = Role(OneDomain(labels), carries=True, counts=True)
         for count in counts:
             builder.pod(
                 builder.claim(AlternativeSpec(count)),
-                gang=f"gang-{number}",
+                gang=f"gang-{gang_index}",
                 quorum=quorum,
             )
             roles.append(role)
@@ -222,7 +224,7 @@ def test_gangs_may_choose_among_racks_and_others_among_rows() -> None:
         OneDomain({"node-0": "row", "node-1": "row"}), carries=True, counts=True
     )
     demands = (
-        replace(one, roles=(row,)) if one.gang == "gang-1" else one
-        for one in problem.demands
+        replace(demand, roles=(row,)) if demand.gang == "gang-1" else demand
+        for demand in problem.demands
     )
     assert placed_over_classes(replace(problem, demands=tuple(demands))) == 2

@@ -35,8 +35,8 @@ SAME_NUMA = Constraint(ConstraintKind.MATCH, "numa")
 def demand_classes(builder: ProblemBuilder) -> list[list[DemandIndex]]:
     """The members of each class."""
     return [
-        each.members
-        for each in classify_demands(builder.problem(), Stop()).classes
+        demand_class.members
+        for demand_class in classify_demands(builder.problem(), Stop()).classes
     ]
 
 
@@ -44,14 +44,14 @@ def bin_classes(problem: Problem) -> list[BinClass]:
     demands = classify_demands(problem, Stop())
     usable = usable_devices(problem, demands, Stop(), strict_cel=False)
     classifier = BinClassifier(problem, demands, usable)
-    for each in find_bins(problem, demands, usable, Stop()):
-        classifier.enter(each)
+    for bin_ in find_bins(problem, demands, usable, Stop()):
+        classifier.enter(bin_)
     return list(classifier.classes.values())
 
 
 def sizes(problem: Problem) -> list[int]:
     """How many bins are in each class."""
-    return [len(each.bins) for each in bin_classes(problem)]
+    return [len(bin_class.bins) for bin_class in bin_classes(problem)]
 
 
 def test_demands_that_differ_in_names_alone_are_one_class() -> None:
@@ -169,11 +169,11 @@ def test_attributes_count_only_where_a_constraint_compares_them() -> None:
     def problem(*constraints: Constraint) -> Problem:
         builder = ProblemBuilder(nodes=2)
         for node, numa in enumerate([(0, 0), (0, 1)]):
-            for number in numa:
+            for numa_node in numa:
                 builder.device(
                     node,
                     attributes={
-                        "numa": [number],
+                        "numa": [numa_node],
                         "serial": [len(builder.devices)],
                     },
                 )
@@ -183,7 +183,9 @@ def test_attributes_count_only_where_a_constraint_compares_them() -> None:
         return builder.problem()
 
     assert sizes(problem()) == [2]
-    assert [len(each.units) for each in bin_classes(problem(SAME_NUMA))] == [
+    assert [
+        len(bin_class.units) for bin_class in bin_classes(problem(SAME_NUMA))
+    ] == [
         2,
         1,
     ]
@@ -193,8 +195,8 @@ def test_values_are_numbered_as_they_appear() -> None:
     """So equal patterns of different values are one class."""
     builder = ProblemBuilder(nodes=2)
     for node, numa in enumerate([(0, 0), (7, 7)]):
-        for number in numa:
-            builder.device(node, attributes={"numa": [number]})
+        for numa_node in numa:
+            builder.device(node, attributes={"numa": [numa_node]})
     builder.pod(
         builder.claim(AlternativeSpec(count=2), constraints=[SAME_NUMA])
     )
@@ -207,8 +209,8 @@ def test_nodes_are_told_apart_by_whose_candidates_they_are() -> None:
         builder.device(node)
     builder.pod(builder.claim(ANY))
     builder.pod(builder.claim(ANY), nodes=(NodeIndex(0), NodeIndex(2)))
-    found = {
-        tuple(node for each in one.bins for node in each.nodes)
-        for one in bin_classes(builder.problem())
+    node_groups = {
+        tuple(node for bin_ in bin_class.bins for node in bin_.nodes)
+        for bin_class in bin_classes(builder.problem())
     }
-    assert found == {(0, 2), (1,)}
+    assert node_groups == {(0, 2), (1,)}

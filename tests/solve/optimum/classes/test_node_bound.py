@@ -21,7 +21,7 @@ from solve.optimum.problem_builder import (
 PODS = node_resource("pods")
 
 
-def daemons(weights: tuple[int, ...], places: int = 1) -> Problem:
+def daemons(weights: tuple[int, ...], pod_limit: int = 1) -> Problem:
     """A node with a device for each weight, a pod of that weight bound to it, and a pod that can go anywhere."""
     builder = ProblemBuilder(len(weights))
     for node, weight in enumerate(weights):
@@ -33,9 +33,9 @@ def daemons(weights: tuple[int, ...], places: int = 1) -> Problem:
         )
     builder.pod(builder.claim(AlternativeSpec()), weight=2)
     problem = builder.problem()
-    asked = {number: {PODS: 1} for number in indices(problem.demands)}
+    asked = {demand: {PODS: 1} for demand in indices(problem.demands)}
     return with_node_claims(
-        problem, [NodeStock({PODS: places}, {})] * len(weights), asked
+        problem, [NodeStock({PODS: pod_limit}, {})] * len(weights), asked
     )
 
 
@@ -44,18 +44,21 @@ def test_they_are_one_class_and_so_are_their_nodes() -> None:
     [component] = divide(
         problem, lambda demands: survey(problem, demands)
     ).counted
-    assert [each.members for each in component.classes] == [[0, 1, 2], [3]]
+    assert [demand_class.members for demand_class in component.classes] == [
+        [0, 1, 2],
+        [3],
+    ]
     assert len(component.supplies) == 1
 
 
 def test_each_is_placed_where_it_is_bound_to() -> None:
     """One of them makes room for the pod that is worth more, and its node, not another's, is where that goes."""
     problem = daemons((1, 1, 1))
-    found = solve(problem)
-    assert len(placed(found)) == 3
+    solution = solve(problem)
+    assert len(placed(solution)) == 3
     assert all(
-        problem.demands[one.demand].nodes in {None, (one.node,)}
-        for one in found.placements
+        problem.demands[placement.demand].nodes in {None, (placement.node,)}
+        for placement in solution.placements
     )
 
 
@@ -64,7 +67,11 @@ def test_who_is_worth_more_is_of_another_class() -> None:
     [component] = divide(
         problem, lambda demands: survey(problem, demands)
     ).counted
-    assert [each.members for each in component.classes] == [[0, 2], [1], [3]]
+    assert [demand_class.members for demand_class in component.classes] == [
+        [0, 2],
+        [1],
+        [3],
+    ]
     assert placed(solve(problem)) == [0, 2, 3]
 
 
@@ -83,8 +90,8 @@ def test_who_takes_more_of_a_node_is_told_from_who_is_bound_to_it() -> None:
         builder.pod(builder.claim(AlternativeSpec()))
     whole = builder.problem()
     asked = {
-        number: {PODS: 2 if demand.nodes is None else 1}
-        for number, demand in numbered(whole.demands)
+        demand_index: {PODS: 2 if demand.nodes is None else 1}
+        for demand_index, demand in numbered(whole.demands)
     }
     problem = with_node_claims(whole, [NodeStock({PODS: 3}, {})] * 2, asked)
     freed = with_tickets(problem)

@@ -63,26 +63,28 @@ def space(
     values: Values = (),
 ) -> StateSpace:
     """Of a bin on one node that reaches all devices, unless ``reach`` says more."""
-    everything = range(sum(len(each.devices) for each in units))
+    everything = range(sum(len(view.devices) for view in units))
     nodes = tuple(
-        NodeView(number, tuple(own))
-        for number, own in enumerate(reach or [everything])
+        NodeView(region, tuple(own))
+        for region, own in enumerate(reach or [everything])
     )
     return StateSpace(
         BinClass(units, attributes, values or ((),) * len(everything), nodes),
         [tuple(profile) for profile in profiles],
-        [frozenset({0, number + 1}) for number in range(len(nodes))],
+        [frozenset({0, region + 1}) for region in range(len(nodes))],
     )
 
 
 def after(space: StateSpace, *requirements: Requirement) -> list[State]:
     """The states that are reached when these are served one after the other."""
     states = {space.start: None}
-    for number, requirement in enumerate(requirements):
+    for requirement_index, requirement in enumerate(requirements):
         states = {
-            left: None
+            successor: None
             for state in states
-            for left, _ in space.transitions(number, requirement, state)
+            for successor, _ in space.transitions(
+                requirement_index, requirement, state
+            )
         }
     return list(states)
 
@@ -136,8 +138,8 @@ def test_what_cannot_be_taken_any_more_counts_as_taken() -> None:
 def test_states_of_one_future_are_one_state() -> None:
     """With 3 of a counter left beside parts of 2 the third is of no use to anybody."""
     odd = space(unit(device(1, (0, 2)), device(1, (0, 2)), free=(5,)))
-    [(left,)] = after(odd, ONE_PART)
-    assert left == (1, 3)
+    [(state,)] = after(odd, ONE_PART)
+    assert state == (1, 3)
     assert after(odd, ONE_PART, ONE_PART) == [((0, 0),)]
 
 
@@ -168,9 +170,12 @@ def test_counters_of_a_shared_device_are_consumed_at_its_first_use() -> None:
     devices, counter, memory, unopened = range(4)
     [(first,)] = after(opened, ONE)
     assert [
-        opened.start[0][place] for place in (devices, counter, memory, unopened)
+        opened.start[0][position]
+        for position in (devices, counter, memory, unopened)
     ] == [1, 3, 10, 1]
-    assert [first[place] for place in (devices, counter, memory, unopened)] == [
+    assert [
+        first[position] for position in (devices, counter, memory, unopened)
+    ] == [
         1,
         0,
         6,
@@ -247,15 +252,15 @@ def test_constraints_compare_values(
     )
     constrained = TWO._replace(rules=(AttributeRule(kind, ((0, "numa"),)),))
     groups = [group.members for group in three.layouts[0].groups]
-    found = [
+    used_groups = [
         sorted(groups[use.group] for use in transition.device_uses)
         for _, transition in three.transitions(0, constrained, three.start)
     ]
     assert groups == [(0, 1), (2,)]
-    assert found == [pair]
+    assert used_groups == [pair]
 
 
 def test_a_search_that_takes_too_much_effort_is_given_up() -> None:
-    many = space(*(unit(device(number % 2)) for number in range(20)))
+    many = space(*(unit(device(index % 2)) for index in range(20)))
     with pytest.raises(TooMuchEffort):
         list(many.transitions(0, TWO, many.start, Effort(5)))

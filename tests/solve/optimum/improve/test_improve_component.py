@@ -389,7 +389,7 @@ def test_time_that_is_kept_for_bounds_is_used_up(
     component = searched(two_priorities(), ())
     stop = Stop.after(3)
     component.improve(0, Options(), stop, None)
-    assert len({each.end for each in stops}) == 3
+    assert len({deadline.end for deadline in stops}) == 3
     assert stop.reached()
 
 

@@ -345,11 +345,11 @@ def test_amounts_are_shared_fairly_however_large_they_are(unit: int) -> None:
 def test_processes_change_no_answer() -> None:
     problem = crowded(nodes=90)
     start = first_fit(problem).placements
-    one, two = (
+    single, two = (
         searched(problem, start, jobs=jobs, steps=12)[-1] for jobs in (1, 2)
     )
-    assert one == two
-    assert len(one) > len(start)
+    assert single == two
+    assert len(single) > len(start)
 
 
 def test_a_gang_outside_of_the_neighbourhood_stays_whole() -> None:

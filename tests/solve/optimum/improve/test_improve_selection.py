@@ -121,12 +121,12 @@ def test_neighbourhoods_for_users_of_one_device_begin_where_it_can_be_used() -> 
     # Each is for two nodes: their slices offer no other.
     reaches = [(0, 1), (2, 3), (4, 5)]
     nodes = []
-    for number, node in enumerate(problem.nodes):
+    for node_index, node in enumerate(problem.nodes):
         own, common = node.pools
         within = tuple(
             link
             for link, reach in zip(links, reaches, strict=True)
-            if number in reach
+            if node_index in reach
         )
         nodes.append(
             replace(node, pools=(own, replace(common, devices=within)))

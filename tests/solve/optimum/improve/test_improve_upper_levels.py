@@ -202,8 +202,10 @@ def test_who_counts_for_a_rule_of_a_demand_is_kept_with_it() -> None:
     rule = Affinity(({"node-0": "node-0"},), (frozenset(),))
     roles = {0: Role(rule, False, True), 2: Role(rule, True, False)}
     demands = tuple(
-        replace(demand, roles=(roles[number],)) if number in roles else demand
-        for number, demand in enumerate(problem.demands)
+        replace(demand, roles=(roles[demand_index],))
+        if demand_index in roles
+        else demand
+        for demand_index, demand in enumerate(problem.demands)
     )
     problem = replace(problem, demands=demands)
     assert demands_of_levels(problem) == [[0, 2]]
@@ -312,9 +314,9 @@ def test_who_passes_over_devices_or_knows_others_leaves() -> None:
     problem = builder.problem()
     rule = AntiAffinity({})
     demands = list(problem.demands)
-    for number in (4, 6):
+    for demand_index in (4, 6):
         role = Role(rule, carries=False, counts=True)
-        demands[number] = replace(demands[number], roles=(role,))
+        demands[demand_index] = replace(demands[demand_index], roles=(role,))
     problem = replace(problem, demands=tuple(demands))
     assert len(first_fit(problem).placements) == 6
     assert together(problem, upper=[6]) == [1, 2, 6]

@@ -72,11 +72,11 @@ def test_packing_is_as_good_as_devices(
     options: Options, problem: Problem
 ) -> None:
     assume(packed(problem, options))
-    found = solve(problem, options)
-    check(problem, found)
+    solution = solve(problem, options)
+    check(problem, solution)
     one_by_one = solve(problem, Options(per_device=True))
-    assert found.status is Status.OPTIMAL
-    assert [tier.value for tier in found.tiers] == [
+    assert solution.status is Status.OPTIMAL
+    assert [tier.value for tier in solution.tiers] == [
         tier.value for tier in one_by_one.tiers
     ]
 
@@ -89,11 +89,11 @@ def test_gangs_and_shared_claims_are_packed_as_well(
     options: Options, problem: Problem
 ) -> None:
     assume(packed(problem, options))
-    found = solve(problem, options)
-    check(problem, found)
+    solution = solve(problem, options)
+    check(problem, solution)
     one_by_one = solve(problem, Options(per_device=True))
-    assert found.status is Status.OPTIMAL
-    assert [tier.value for tier in found.tiers] == [
+    assert solution.status is Status.OPTIMAL
+    assert [tier.value for tier in solution.tiers] == [
         tier.value for tier in one_by_one.tiers
     ]
 
@@ -127,10 +127,10 @@ def test_bounds_hold_when_time_is_short(
     options: Options, problem: Problem
 ) -> None:
     assume(packed(problem, options))
-    found = solve(problem, replace(options, time_limit=0.001))
-    check(problem, found)
+    solution = solve(problem, replace(options, time_limit=0.001))
+    check(problem, solution)
     weight, best = (
-        found.tiers[0],
+        solution.tiers[0],
         solve(problem, Options(per_device=True)).tiers[0],
     )
     assert weight.value <= best.value <= weight.bound
@@ -208,9 +208,9 @@ def test_a_rule_about_values_holds_inside_of_a_unit(options: Options) -> None:
     )
     problem = builder.problem()
     assert packed(problem, options)
-    found = solve(problem, options)
-    check(problem, found)
-    assert placed(found) == [0]
+    solution = solve(problem, options)
+    check(problem, solution)
+    assert placed(solution) == [0]
 
 
 def test_a_bundle_is_not_taken_for_what_nobody_can_have(
@@ -228,9 +228,9 @@ def test_a_bundle_is_not_taken_for_what_nobody_can_have(
     builder.pod(builder.claim(replace(large, count=2)))
     problem = builder.problem()
     assert packed(problem, options)
-    found = solve(problem, options)
-    check(problem, found)
-    assert len(found.placements) == 1
+    solution = solve(problem, options)
+    check(problem, solution)
+    assert len(solution.placements) == 1
 
 
 @pytest.mark.parametrize("time_limit", [None, 600.0])
@@ -247,8 +247,8 @@ def test_a_limit_that_is_not_reached_changes_no_proof_however_many_bins(
     problem = builder.problem()
     options = Options(thresholds=PACKED, time_limit=time_limit)
     assert packed(problem, options)
-    found = solve(problem, options)
-    assert (len(found.placements), found.status) == (70, Status.OPTIMAL)
+    solution = solve(problem, options)
+    assert (len(solution.placements), solution.status) == (70, Status.OPTIMAL)
 
 
 def least_missed(problem: Problem, listed_patterns: int) -> int:

@@ -358,8 +358,8 @@ def test_a_device_is_worth_as_many_equal_demands_as_it_holds(
     """A price that is cut off, as it seems too high for one row, would prove less."""
     builder = ProblemBuilder()
     builder.device(capacity={"memory": memory})
-    numbers = zip((1, 2, 1000), demands_of_weight, strict=False)
-    weights = [weight for weight, number in numbers for _ in range(number)]
+    weight_counts = zip((1, 2, 1000), demands_of_weight, strict=False)
+    weights = [weight for weight, count in weight_counts for _ in range(count)]
     for weight in weights:
         claim = builder.claim(AlternativeSpec(capacity={"memory": taken}))
         builder.pod(claim, weight=weight)
