@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import (
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from itertools import chain
@@ -85,15 +93,18 @@ class Grantable(NamedTuple):
 class _GrantAnswers:
     """What is known of demands on nodes, as long as the same rules about devices and claims count.
 
-    ``looks``: by kind and content of the node, pairs of alternative and device, and the devices that serve, both by
-    index in the part. ``grantable``: by kind and node.
+    ``kinds``: by what demands ask for. ``kind_of``: by demand. ``looks``: by kind and content of the node, pairs of
+    alternative and device, and the devices that serve, both by index in the part. ``grantable``: by kind and node.
     """
+
+    kinds: dict[Hashable, int] = field(default_factory=dict)
+    kind_of: dict[ClaimKey, int] = field(default_factory=dict)
 
     looks: dict[
         Hashable,
         tuple[list[tuple[AlternativeIndex, DeviceIndex]], list[DeviceIndex]],
     ] = field(default_factory=dict)
-    grantable: dict[tuple[Hashable, NodeIndex], Grantable] = field(
+    grantable: dict[tuple[int, NodeIndex], Grantable] = field(
         default_factory=dict
     )
 
@@ -135,45 +146,45 @@ class Granter:
         self._lift = lift_of(compiled.problem, quantities, lifted)
         self._lifted = lifted
         self._answers = answers
-        self._kinds: dict[ClaimKey, Hashable] = {}
 
-    def nodes(self, demand: Demand) -> Sequence[NodeIndex]:
-        """Return the nodes that a demand may go to."""
+    def nodes(
+        self, demand: Demand, among: Collection[NodeIndex]
+    ) -> list[NodeIndex]:
+        """Return those among some nodes that a demand may go to."""
         if Cause.POD in self._lifted:
-            return self._problem.all_nodes
+            return list(among)
         if Cause.NODE in self._lifted:
             nodes = [
                 node
-                for node in self._problem.all_nodes
+                for node in among
                 if set(self._exclusions.rules(demand, node)) <= {CORDONED}
             ]
         else:
-            nodes = list(self._problem.candidate_nodes(demand))
+            candidates = frozenset(self._problem.candidate_nodes(demand))
+            nodes = [node for node in among if node in candidates]
         bars = self._bars[demand.key]
-        return (
-            nodes
-            if bars is None
-            else [node for node in nodes if bars.allows(node)]
-        )
+        if bars is None:
+            return nodes
+        return [node for node in nodes if bars.allows(node)]
 
     def on(self, demand: Demand, node: NodeIndex) -> Grantable:
         """Return the grants that a demand could get on a node: the same object for all demands of its kind."""
-        key = self._kind(demand), node
+        key = self.kind(demand), node
         grantable = self._answers.grantable
         if key not in grantable:
             grantable[key] = self._find(demand, node)
         return grantable[key]
 
-    def _kind(self, demand: Demand) -> Hashable:
-        """Return the key of a demand's claims. Those with a defect are each a kind of their own."""
-        if demand.is_defective:
-            return demand.key
-        if demand.key not in self._kinds:
-            offers = self._context.offers
-            self._kinds[demand.key] = tuple(
-                claim_key(offers, claim) for claim in demand.claims
-            )
-        return self._kinds[demand.key]
+    def kind(self, demand: Demand) -> int:
+        """Return the number of a demand's kind. Those with a defect are each a kind of their own."""
+        kinds, kind_of = self._answers.kinds, self._answers.kind_of
+        if demand.key not in kind_of:
+            key: Hashable = demand.key
+            if not demand.is_defective:
+                offers = self._context.offers
+                key = tuple(claim_key(offers, claim) for claim in demand.claims)
+            kind_of[demand.key] = kinds.setdefault(key, len(kinds))
+        return kind_of[demand.key]
 
     def _find(self, demand: Demand, node: NodeIndex) -> Grantable:
         loose = demand
@@ -182,7 +193,7 @@ class Granter:
             loose = replace(demand, claims=tuple(claims))
         part = self._context.part([node], [loose], self._lift)
         # Nodes that are alike to the demand have devices at the same places.
-        key = self._kind(demand), inventory_key(part.problem)
+        key = self.kind(demand), inventory_key(part.problem)
         looks = self._answers.looks
         if key not in looks:
             looks[key] = self._look(part, loose, node)
@@ -433,7 +444,7 @@ class Splitter:
         """Return the grants that each demand of the mix could get on each of its nodes, with all rules in force."""
         granter, grantable = self._granter(frozenset()), {}
         for index, demand in enumerate(self._demands):
-            nodes = granter.nodes(demand)
+            nodes = granter.nodes(demand, self._problem.all_nodes)
             grantable[index] = [granter.on(demand, node) for node in nodes]
         return grantable
 
@@ -518,16 +529,15 @@ class Splitter:
         self, lifted: frozenset[Cause], nodes: frozenset[NodeIndex]
     ) -> Iterator[Granting]:
         granter = self._granter(lifted)
-        grantable = {
-            index: [
-                granter.on(demand, node)
-                for node in granter.nodes(demand)
-                if node in nodes
-            ]
-            for index, demand in enumerate(self._demands if nodes else ())
-        }
-        for on_node in distinct(grantable):
-            yield from on_node.granted
+        # Nodes that no demand of a kind may go to so far; a demand is only asked about these.
+        closed: dict[int, frozenset[NodeIndex]] = {}
+        for demand in self._demands:
+            kind = granter.kind(demand)
+            before = closed.get(kind, nodes)
+            opened = granter.nodes(demand, sorted(before))
+            closed[kind] = before.difference(opened)
+            for node in opened:
+                yield from granter.on(demand, node).granted
 
     def _usable(self, grantings: Iterable[Granting]) -> dict[QuantityKey, int]:
         """Return the amount of each quantity that such grants can take."""
