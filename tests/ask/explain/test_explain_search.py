@@ -1,7 +1,4 @@
-"""First-fit reasons agree with the search, for every node.
-
-``DRALLOC_EXPLAIN_PROBLEMS`` says how many problems are tried, 150 if it does not.
-"""
+"""First-fit reasons agree with the search, for every node."""
 
 from __future__ import annotations
 

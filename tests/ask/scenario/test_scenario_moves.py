@@ -271,7 +271,7 @@ def test_pods_of_groups_move_as_their_objects_allow(
     assert defragment(running, 2).moves <= 2
 
 
-def without_targets(whole: Cluster, node: str) -> list[str]:
+def nodes_but(whole: Cluster, node: str) -> list[str]:
     return [target.name for target in whole.nodes if target.name != node]
 
 
@@ -284,7 +284,7 @@ def test_drains_agree_with_allocate(whole: Cluster) -> None:
     homes = homes_of(whole, answer.itinerary)
     assert settled_on(pending_again(whole, homes), homes) is not None
     again = of_equal_rank(only(pending_again(whole, leaving), leaving))
-    best = allocate(again, nodes=without_targets(whole, "node-0"))
+    best = allocate(again, nodes=nodes_but(whole, "node-0"))
     assert (answer.gone, answer.most) == (len(best.solution.placements),) * 2
     assert answer.possible == (len(homes) == len(leaving))
 

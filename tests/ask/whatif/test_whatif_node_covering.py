@@ -21,8 +21,9 @@ from crowd_strategies import crowds
 from dralloc.ask.whatif.copies import JointPacking, copies
 from dralloc.ask.whatif.fewest_nodes import NodeCost, cover_demands
 from dralloc.ask.whatif.models.selection import CoverColumn, cover
-from dralloc.ask.whatif.node_columns import NodeVectors
+from dralloc.ask.whatif.node_columns import ColumnGeneration, NodeVectors
 from dralloc.ask.whatif.node_search import CoverQuestion
+from dralloc.objects.errors import DrallocError
 from dralloc.objects.load import load_documents
 from dralloc.problem import Demand, NodeIndex, Problem, Usage, numbered
 from dralloc.problem.equivalence import equivalent_nodes
@@ -32,6 +33,15 @@ from dralloc.solve.optimum.stopping import Stop
 from examples import examples
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 from whatif_apart import apart
+from wire import (
+    claim,
+    cluster,
+    device_class,
+    gpus,
+    node,
+    request,
+    resource_slice,
+)
 
 # In its package, the function has the name.
 covering = import_module("dralloc.ask.whatif.fewest_nodes")
@@ -302,6 +312,42 @@ def test_the_last_nodes_hold_what_remains(
     documents = WORKLOADS["cluster-plain"].objects(40, 0)
     answer = dralloc.fewest_nodes(load_documents(documents))
     assert answer.exact
+
+
+def test_named_claims_that_fit_nowhere_are_refused_before_any_search(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(ColumnGeneration, "run")
+    reason = "default/large: fits on no node of kind node-0"
+    objects = (
+        node(),
+        device_class(),
+        resource_slice(gpus(2)),
+        claim("small", request()),
+        claim("large", request(count=3)),
+    )
+    with pytest.raises(DrallocError, match=reason):
+        dralloc.fewest_nodes(
+            cluster(*objects), "default/small", "default/large"
+        )
+
+
+def test_what_is_left_out_is_in_order() -> None:
+    answer = dralloc.fewest_nodes(
+        cluster(
+            node(),
+            device_class(),
+            resource_slice(gpus(2)),
+            claim("a", request(count=3)),
+            claim("b", request()),
+            claim("c", request(count=4)),
+        )
+    )
+    assert [reason.split(":")[0] for reason in answer.left_out] == [
+        "default/a",
+        "default/c",
+    ]
+    assert answer.cost == answer.bound == 1
 
 
 def test_nothing_that_fits_needs_no_nodes() -> None:

@@ -99,7 +99,6 @@ class _GrantAnswers:
 
     kinds: dict[Hashable, int] = field(default_factory=dict)
     kind_of: dict[ClaimKey, int] = field(default_factory=dict)
-
     looks: dict[
         Hashable,
         tuple[list[tuple[AlternativeIndex, DeviceIndex]], list[DeviceIndex]],

@@ -7,7 +7,7 @@ columns (`dralloc.ask.whatif.node_columns`) where there are few kinds of both, b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
@@ -25,6 +25,7 @@ from dralloc.ask.whatif.node_columns import (
 )
 from dralloc.ask.whatif.node_search import (
     CoverQuestion,
+    FitsNowhereError,
     NodeCost,
     NodeCover,
     NodeSearch,
@@ -58,17 +59,21 @@ _NAMED: Final = 4
 """More kinds of nodes are counted where something is said of all, and not named."""
 
 
-def cover_demands(
+def cover_demands(  # noqa: PLR0913 - all that the answer depends on
     problem: Problem,
     demands: Sequence[Demand],
     needs: Vector,
     node_costs: Sequence[NodeCost],
     options: Options | None = None,
+    *,
+    all_must_fit: bool = False,
 ) -> NodeCover:
     """Find the cheapest nodes for so many of each demand that fits on one of them.
 
     Raises
     ------
+    FitsNowhereError
+        A demand fits on none, and all of them should. There has been no search for anything else by then.
     DrallocError
         The time limit leaves no answer.
     """
@@ -76,7 +81,7 @@ def cover_demands(
     with heeding_interrupts() as cancelled:
         stop = Stop.after(chosen.time_limit, cancelled)
         question = CoverQuestion(
-            problem, demands, needs, node_costs, chosen, stop
+            problem, demands, needs, node_costs, chosen, stop, all_must_fit
         )
         if len(demands) * len(node_costs) <= _FEW:
             part = stop.within(_LISTING * stop.seconds())
@@ -111,10 +116,7 @@ def _generated(
     homeless = frozenset(
         demand
         for demand, need in enumerate(question.needs)
-        if need
-        and not any(
-            node_type.packing.max_counts[demand] for node_type in node_types
-        )
+        if need and not _fits_on_any(node_types, demand)
     )
     rest = question.without(homeless)
     node_cover = (
@@ -123,6 +125,10 @@ def _generated(
         else _no_nodes(rest)
     )
     return replace(node_cover, homeless=homeless)
+
+
+def _fits_on_any(node_types: Iterable[NodeVectors], demand: int) -> bool:
+    return any(node_type.packing.max_counts[demand] for node_type in node_types)
 
 
 def _no_nodes(question: CoverQuestion) -> NodeCover:
@@ -278,12 +284,20 @@ def fewest_nodes(
         reason = _fits_nowhere(
             list(dict.fromkeys(kind.name for kind in node_types))
         )
-        best = cover_demands(
-            mix.problem, mix.demands, mix.numbers, node_costs, options
-        )
-        # From the last one on, so that the others stay where they are.
-        for demand in sorted(best.homeless, reverse=True):
-            mix = mix.without(demand, reason)
+        try:
+            best = cover_demands(
+                mix.problem,
+                mix.demands,
+                mix.numbers,
+                node_costs,
+                options,
+                all_must_fit=mix.named,
+            )
+        except FitsNowhereError as error:
+            # These have names, so that it is an error to leave them out.
+            mix.without(error.demands, reason)
+            raise
+        mix = mix.without(best.homeless, reason)
     return FewestNodes(
         mix=mix.wanted,
         kinds=node_types,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -334,32 +334,28 @@ class WorkloadMix:
         """Return the demands, and how many there are to be of each."""
         return tuple(zip(self.titles, self.numbers, strict=True))
 
-    def without(self, class_index: int, reason: str) -> WorkloadMix:
-        """The same without one of the classes.
+    def without(self, left_out: Set[int], reason: str) -> WorkloadMix:
+        """The same without some of the classes, by index.
 
         Raises
         ------
         DrallocError
-            Somebody has named it.
+            Somebody has named them.
         """
-        text = f"{self.titles[class_index]}: {reason}"
-        if self.named:
-            raise DrallocError(text)
+        texts = [
+            f"{self.titles[index]}: {reason}" for index in sorted(left_out)
+        ]
+        if texts and self.named:
+            raise DrallocError(texts[0])
+        kept = [
+            index for index in range(len(self.demands)) if index not in left_out
+        ]
         return replace(
             self,
-            demands=(
-                *self.demands[:class_index],
-                *self.demands[class_index + 1 :],
-            ),
-            titles=(
-                *self.titles[:class_index],
-                *self.titles[class_index + 1 :],
-            ),
-            numbers=(
-                *self.numbers[:class_index],
-                *self.numbers[class_index + 1 :],
-            ),
-            left_out=(*self.left_out, text),
+            demands=tuple(self.demands[index] for index in kept),
+            titles=tuple(self.titles[index] for index in kept),
+            numbers=tuple(self.numbers[index] for index in kept),
+            left_out=(*self.left_out, *texts),
         )
 
 

@@ -49,7 +49,13 @@ from dralloc.solve.optimum.relax.cover import RelaxedCover, relaxed_cover
 from dralloc.solve.optimum.rows import Term
 from dralloc.solve.optimum.stopping import Stop, Stopped
 
-__all__ = ["CoverQuestion", "NodeCost", "NodeCover", "NodeSearch"]
+__all__ = [
+    "CoverQuestion",
+    "FitsNowhereError",
+    "NodeCost",
+    "NodeCover",
+    "NodeSearch",
+]
 
 _SPARE: Final = 1.02
 """So many times as many nodes as hold everything in fractions are offered first."""
@@ -66,6 +72,14 @@ class NodeCost:
     cost: int
 
 
+class FitsNowhereError(Exception):
+    """Some demands, by index, fit on no type of node, and all of them should."""
+
+    def __init__(self, demands: Set[int]) -> None:
+        super().__init__(demands)
+        self.demands = demands
+
+
 @dataclass(frozen=True, slots=True)
 class CoverQuestion:
     """Which nodes hold everything, and cost the least.
@@ -78,6 +92,8 @@ class CoverQuestion:
         What is to be held, and how many of each.
     node_costs
         The types of nodes to choose from.
+    all_must_fit
+        Whether a demand that fits on no type of node is an error; if not, it is left out.
     """
 
     problem: Problem
@@ -86,11 +102,14 @@ class CoverQuestion:
     node_costs: Sequence[NodeCost]
     options: Options
     stop: Stop
+    all_must_fit: bool = False
 
-    def without(self, left_out: Set[int]) -> CoverQuestion:
-        """Ask about all but some demands, which keep their indices."""
+    def without(self, homeless: Set[int]) -> CoverQuestion:
+        """Ask about all but demands that fit nowhere; they keep their indices. Raises `FitsNowhereError`."""
+        if homeless and self.all_must_fit:
+            raise FitsNowhereError(homeless)
         needs = (
-            0 if demand in left_out else need
+            0 if demand in homeless else need
             for demand, need in enumerate(self.needs)
         )
         return replace(self, needs=tuple(needs))

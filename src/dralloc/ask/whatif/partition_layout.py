@@ -400,11 +400,11 @@ def partition_layout(
     with phase(timings, "layouts"):
         for class_index, demand in reversed(list(enumerate(mix.demands))):
             if read_single(demand) is None:
-                mix = mix.without(class_index, _RULE)
+                mix = mix.without({class_index}, _RULE)
             elif reason := shared_device(mix.problem, demand):
                 if mix.named or len(mix.demands) == 1:
                     raise DrallocError(reason)
-                mix = mix.without(class_index, reason)
+                mix = mix.without({class_index}, reason)
         comparison = compare(mix.problem, mix.demands, mix.numbers, options)
     unmodelled = mix.compiled.beside_devices(
         mix.compiled.cluster.pods, strict=options.strict
