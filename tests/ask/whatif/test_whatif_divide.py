@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import strategies
 from crowd_strategies import crowds
-from dralloc.ask.whatif.copies import JointPacking, count_copies, find_front
+from dralloc.ask.whatif.copies import count_copies
+from dralloc.ask.whatif.fronts import JointPacking, find_front
 from dralloc.ask.whatif.headroom import (
     divide,
     isolated_first_fit,

@@ -18,8 +18,9 @@ import strategies
 from benchmarks.registry import WORKLOADS
 from benchmarks.workloads.mixed import mixed
 from crowd_strategies import crowds
-from dralloc.ask.whatif.copies import JointPacking, copies
+from dralloc.ask.whatif.copies import copies
 from dralloc.ask.whatif.fewest_nodes import NodeCost, cover_demands
+from dralloc.ask.whatif.fronts import JointPacking
 from dralloc.ask.whatif.models.selection import CoverColumn, cover
 from dralloc.ask.whatif.node_columns import ColumnGeneration, NodeVectors
 from dralloc.ask.whatif.node_search import CoverQuestion

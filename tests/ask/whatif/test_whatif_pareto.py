@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import brute_force
 import strategies
 from crowd_strategies import crowds
-from dralloc.ask.whatif.copies import Vector, copies, count_copies, find_front
+from dralloc.ask.whatif.copies import copies, count_copies
+from dralloc.ask.whatif.fronts import Vector, find_front
 from dralloc.ask.whatif.headroom import pareto_front
 from dralloc.problem import Demand, Problem, numbered
 from dralloc.solve.optimum import Options, solve

@@ -14,8 +14,8 @@ from math import lcm
 from typing import Final, Unpack
 
 from dralloc.ask.scenario import Scenario
-from dralloc.ask.whatif.copies import Vector
 from dralloc.ask.whatif.document import FewestNodesDocument, written
+from dralloc.ask.whatif.fronts import Vector
 from dralloc.ask.whatif.mix_entries import MixEntry, workload_mix
 from dralloc.ask.whatif.node_columns import (
     ColumnGeneration,

@@ -15,14 +15,12 @@ from dralloc.ask.allocate import check_newcomers
 from dralloc.ask.scenario import Scenario
 from dralloc.ask.whatif.copies import (
     CopyCount,
-    JointPacking,
     PerDeviceBound,
-    Vector,
     count_copies,
-    find_front,
     replicated,
 )
 from dralloc.ask.whatif.document import HeadroomDocument
+from dralloc.ask.whatif.fronts import JointPacking, Vector, find_front
 from dralloc.ask.whatif.mix_entries import CompiledMix, MixEntry, compile_mix
 from dralloc.ask.whatif.models.selection import best_sum
 from dralloc.ask.whatif.node_types import NotRepresentativeError

@@ -24,12 +24,12 @@ from operator import attrgetter, mul, sub
 from random import Random
 from typing import Final
 
-from dralloc.ask.whatif.copies import (
+from dralloc.ask.whatif.copies import replicated
+from dralloc.ask.whatif.fronts import (
     JointPacking,
     PlacedCopies,
     Vector,
     find_front,
-    replicated,
 )
 from dralloc.ask.whatif.models.selection import (
     CoverColumn,
