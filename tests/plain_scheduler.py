@@ -15,12 +15,12 @@ from dralloc.problem import NodeIndex
 from dralloc.solve.first_fit.plain import Found as Taken
 from dralloc.solve.first_fit.search import DepthFirstSearch
 from dralloc.solve.scheduler import Attempt, Profile, Scheduler
-from dralloc.solve.scheduler.attempt import (
+from dralloc.solve.scheduler.devices import Devices, Wanted
+from dralloc.solve.scheduler.filters import (
     checks_of,
     feasible_nodes_to_find,
     first_rejection,
 )
-from dralloc.solve.scheduler.devices import Devices, Wanted
 from dralloc.solve.scheduler.plugin import (
     Check,
     Cycle,

@@ -77,7 +77,8 @@ def test_so_it_is_where_everything_is_mixed(cluster: Cluster) -> None:
 def test_so_it_is_where_all_nodes_are_asked_at_once(cluster: Cluster) -> None:
     compiled = compile_cluster(cluster, modes={Mode.SCHEDULER})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dralloc.solve.scheduler.attempt._FEW", 0)
+        for module in ("filters", "local_scores", "memory"):
+            patch.setattr(f"dralloc.solve.scheduler.{module}.FEW_NODES", 0)
         agree(compiled, [Profile()], compiled.problem.all_nodes)
 
 

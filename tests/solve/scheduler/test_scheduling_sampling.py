@@ -6,7 +6,7 @@ import pytest
 
 from dralloc.objects.names import ClaimKey
 from dralloc.solve.scheduler import Profile
-from dralloc.solve.scheduler.attempt import feasible_nodes_to_find
+from dralloc.solve.scheduler.filters import feasible_nodes_to_find
 from scheduling_wire import feasible, node, pod, scheduler
 
 

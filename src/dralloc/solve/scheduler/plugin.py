@@ -33,10 +33,12 @@ from dralloc.objects.names import ClaimKey
 from dralloc.solve.scheduler.snapshot import NodeInfo, Snapshot
 
 if TYPE_CHECKING:
-    from dralloc.solve.scheduler.attempt import Memory
     from dralloc.solve.scheduler.devices import Devices, Nomination
+    from dralloc.solve.scheduler.memory import Memory
 
 __all__ = [
+    "FEW_NODES",
+    "MANY_NODES",
     "MAX_SCORE",
     "SYSTEM_CONSTRAINTS",
     "Check",
@@ -302,6 +304,15 @@ def rounded(value: float) -> int:
     below = floor(value)
     return below + (value - below >= 0.5)
 
+
+# ----------------------------------------------------------------------------
+# How nodes are asked: one by one, or many at once by columns of what plugins look at.
+
+FEW_NODES: Final = 8
+"""Fewer nodes than this are asked about one by one: columns would take longer."""
+
+MANY_NODES: Final = 32
+"""Fewer are asked one by one where most of what is asked was answered before."""
 
 # ----------------------------------------------------------------------------
 # Verdicts: what is against nodes, by their positions in the scheduler's order, and how

@@ -31,26 +31,27 @@ from dralloc.objects.names import ClaimKey
 from dralloc.problem import NodeIndex
 from dralloc.problem.solution import Placement, Solution
 from dralloc.solve.first_fit.search import SearchLedger
-from dralloc.solve.scheduler.attempt import (
-    Attempt,
-    Checks,
-    Memory,
-    Rehearsal,
+from dralloc.solve.scheduler.attempt import Attempt
+from dralloc.solve.scheduler.best_nodes import (
     all_feasible,
-    beside_nominated,
     best_feasible,
     best_known,
-    best_of,
+)
+from dralloc.solve.scheduler.devices import Devices, Found, Nomination
+from dralloc.solve.scheduler.filters import (
+    Checks,
     checks_of,
     feasible_nodes_to_find,
     filtered,
     first_rejection,
-    nominated_beside,
-    scored,
-    turned_away,
     without,
 )
-from dralloc.solve.scheduler.devices import Devices, Found, Nomination
+from dralloc.solve.scheduler.memory import Memory
+from dralloc.solve.scheduler.nominated import (
+    beside_nominated,
+    nominated_beside,
+    turned_away,
+)
 from dralloc.solve.scheduler.plugin import (
     Check,
     Cycle,
@@ -64,7 +65,9 @@ from dralloc.solve.scheduler.plugin import (
     refused,
 )
 from dralloc.solve.scheduler.plugins import PLUGINS
+from dralloc.solve.scheduler.rehearsal import Rehearsal
 from dralloc.solve.scheduler.resource_plugins import DYNAMIC_RESOURCES
+from dralloc.solve.scheduler.scores import best_of, scored
 from dralloc.solve.scheduler.snapshot import NodeInfo, NodesAt, Snapshot
 
 __all__ = ["USUAL", "Release", "Scheduler", "after_filters"]
