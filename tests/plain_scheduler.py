@@ -12,10 +12,10 @@ from dralloc.compile.compiler import CompiledCluster
 from dralloc.objects.errors import FatalError
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import NodeIndex
-from dralloc.solve.first_fit.plain import Found as Taken
+from dralloc.solve.first_fit.plain import GrantsOfClaims
 from dralloc.solve.first_fit.search import DepthFirstSearch
 from dralloc.solve.scheduler import Attempt, Profile, Scheduler
-from dralloc.solve.scheduler.devices import Devices, Wanted
+from dralloc.solve.scheduler.devices import Devices
 from dralloc.solve.scheduler.filters import (
     checks_of,
     feasible_nodes_to_find,
@@ -31,6 +31,7 @@ from dralloc.solve.scheduler.plugin import (
     refused,
 )
 from dralloc.solve.scheduler.plugins import PLUGINS
+from dralloc.solve.scheduler.pod_claims import OpenClaims
 from dralloc.solve.scheduler.scheduler import after_filters
 from dralloc.solve.scheduler.snapshot import NodeInfo
 
@@ -40,7 +41,7 @@ __all__ = ["PlainScheduler"]
 class PlainDevices(Devices):
     """Devices that are searched for as upstream does, without anything that shortens the search."""
 
-    def find(self, wanted: Wanted, node: NodeInfo) -> Taken | None:
+    def find(self, wanted: OpenClaims, node: NodeInfo) -> GrantsOfClaims | None:
         claims = wanted.claims
         grants = DepthFirstSearch(
             self._problem, self._ledger, claims, node.number, leaks=True

@@ -16,7 +16,7 @@ from dralloc.objects.cluster import Cluster
 from dralloc.problem import Claim, NodeIndex
 from dralloc.problem.solution import Solution
 from dralloc.solve.first_fit.candidates import ClaimClass
-from dralloc.solve.first_fit.plain import Found as Taken
+from dralloc.solve.first_fit.plain import GrantsOfClaims
 from dralloc.solve.scheduler import (
     Attempt,
     Profile,
@@ -275,7 +275,7 @@ def test_a_single_device_is_found_as_a_search_finds_it(
     solution = schedule(compiled)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "dralloc.solve.scheduler.devices._asks_for_one", lambda _: False
+            "dralloc.solve.scheduler.claim_search._asks_for_one", lambda _: False
         )
         expected = schedule(compiled)
     assert everything(solution) == everything(expected)
@@ -286,7 +286,7 @@ def plainly(
     claims: Sequence[Claim],
     _: ClaimClass,
     node: NodeIndex,
-) -> Taken | None:
+) -> GrantsOfClaims | None:
     grants = devices._plain_search(claims, node, None)
     devices.ledger.revert()
     return grants

@@ -54,7 +54,7 @@ from dralloc.solve.first_fit.known_failures import (
     Prospects,
     WantedAmounts,
 )
-from dralloc.solve.first_fit.plain import Found, PlaceAll, PlainRun
+from dralloc.solve.first_fit.plain import GrantsOfClaims, PlaceAll, PlainRun
 from dralloc.solve.first_fit.pruned import DEAD_ENDS, PrunedSearch
 from dralloc.solve.first_fit.search import (
     INVALID_POOLS,
@@ -366,7 +366,7 @@ class QuickRun(PlainRun):
 
     def _found_at(
         self, claims: Sequence[Claim], prospects: Prospects, node: NodeIndex
-    ) -> Found | None:
+    ) -> GrantsOfClaims | None:
         """Return the grants of claims on a node; if there are none for want of devices, this is remembered."""
         claim_class = prospects.claim_class
         has_amounts = not self._has_node_claims or self._has_amounts(
@@ -443,7 +443,7 @@ class QuickRun(PlainRun):
         demand_index: DemandIndex,
         node: NodeIndex,
         claims: Sequence[Claim],
-        grants: Found,
+        grants: GrantsOfClaims,
     ) -> None:
         super()._settle(demand_index, node, claims, grants)
         if self._has_node_claims:
@@ -456,7 +456,7 @@ class QuickRun(PlainRun):
 
     def _attempt(
         self, claims: Sequence[Claim], node: NodeIndex
-    ) -> Found | None:
+    ) -> GrantsOfClaims | None:
         return self._search(self._index.on(claims, node), claims)
 
     def _attempt_at(
@@ -464,7 +464,7 @@ class QuickRun(PlainRun):
         candidates: NodeCandidates,
         claims: Sequence[Claim],
         claim_class: ClaimClass,
-    ) -> Found | None:
+    ) -> GrantsOfClaims | None:
         if not claim_class.simple:
             return self._search(candidates, claims)
         grants: list[tuple[Grant, ...]] = []
@@ -491,7 +491,7 @@ class QuickRun(PlainRun):
 
     def _search(
         self, candidates: NodeCandidates, claims: Sequence[Claim]
-    ) -> Found | None:
+    ) -> GrantsOfClaims | None:
         search = PrunedSearch(
             self._problem, self._ledger, claims, candidates, self._dead_ends
         )

@@ -45,7 +45,7 @@ from dralloc.problem.solution import Grant, Placement, served_by
 from dralloc.problem.subproblem import open_claims
 from dralloc.solve.first_fit.search import DepthFirstSearch, SearchLedger
 
-__all__ = ["Found", "PlaceAll", "PlainRun"]
+__all__ = ["GrantsOfClaims", "PlaceAll", "PlainRun"]
 
 # ----------------------------------------------------------------------------
 # Footprints: what devices take of nodes (KEP-5517). If the node has too little of it,
@@ -182,7 +182,7 @@ class NodeFootprints:
 # ----------------------------------------------------------------------------
 # The run.
 
-Found = tuple[tuple[Grant, ...], ...]
+GrantsOfClaims = tuple[tuple[Grant, ...], ...]
 """What each open claim of a demand gets."""
 
 PlaceAll = Callable[[Sequence[DemandIndex]], None]
@@ -504,8 +504,8 @@ class PlainRun:
                 return
 
     def _checked(
-        self, claims: Sequence[Claim], grants: Found | None
-    ) -> Found | None:
+        self, claims: Sequence[Claim], grants: GrantsOfClaims | None
+    ) -> GrantsOfClaims | None:
         """Return the result of a search, if nodes have the amounts that its devices take of them."""
         fits = False
         try:
@@ -549,12 +549,12 @@ class PlainRun:
 
     def _attempt(
         self, claims: Sequence[Claim], node: NodeIndex
-    ) -> Found | None:
+    ) -> GrantsOfClaims | None:
         return self._run(
             DepthFirstSearch(self._problem, self._ledger, claims, node)
         )
 
-    def _run(self, search: DepthFirstSearch) -> Found | None:
+    def _run(self, search: DepthFirstSearch) -> GrantsOfClaims | None:
         try:
             return search.run()
         finally:
@@ -565,7 +565,7 @@ class PlainRun:
         demand_index: DemandIndex,
         node: NodeIndex,
         claims: Sequence[Claim],
-        grants: Found,
+        grants: GrantsOfClaims,
     ) -> None:
         """Make permanent what the open claims of a demand get."""
         self._ledger.settle()

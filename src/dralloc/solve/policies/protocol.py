@@ -40,7 +40,7 @@ from dralloc.solve.first_fit.candidates import (
     ClaimClass,
     ClaimClasses,
 )
-from dralloc.solve.first_fit.plain import Found, PlainRun
+from dralloc.solve.first_fit.plain import GrantsOfClaims, PlainRun
 from dralloc.solve.first_fit.pruned import DEAD_ENDS, PrunedSearch
 
 __all__ = [
@@ -280,7 +280,7 @@ def policy_name(policy: str | Policy) -> str:
 # ----------------------------------------------------------------------------
 # A run that asks a policy of the user which node a demand gets.
 
-_KnownOffers = dict[tuple[ClaimClass, int], tuple[int, Found | None]]
+_KnownOffers = dict[tuple[ClaimClass, int], tuple[int, GrantsOfClaims | None]]
 """What claims of a class get on a node, with the number of the change of the node after which that was found."""
 
 
@@ -349,7 +349,7 @@ class AskingRun(PlainRun):
             )
         return chosen.number
 
-    def _offered(self, node: NodeIndex, grants: Found) -> OfferedNode:
+    def _offered(self, node: NodeIndex, grants: GrantsOfClaims) -> OfferedNode:
         devices: list[DeviceID] = []
         for claim_grants in grants:
             for grant in claim_grants:
@@ -363,7 +363,7 @@ class AskingRun(PlainRun):
 
     def _offer(
         self, demand: int, claims: Sequence[Claim], node: NodeIndex
-    ) -> Found | None:
+    ) -> GrantsOfClaims | None:
         """Return the grants that the claims would get on a node; nothing is taken."""
         claim_class = (
             None if self._has_footprints else self._claim_classes.of(claims)
@@ -386,7 +386,7 @@ class AskingRun(PlainRun):
 
     def _attempt(
         self, claims: Sequence[Claim], node: NodeIndex
-    ) -> Found | None:
+    ) -> GrantsOfClaims | None:
         candidates = self._index.on(claims, node)
         search = PrunedSearch(
             self._problem, self._ledger, claims, candidates, DEAD_ENDS
@@ -398,7 +398,7 @@ class AskingRun(PlainRun):
         demand_index: DemandIndex,
         node: NodeIndex,
         claims: Sequence[Claim],
-        grants: Found,
+        grants: GrantsOfClaims,
     ) -> None:
         super()._settle(demand_index, node, claims, grants)
         self._pods[node].append(self._problem.demands[demand_index].key)

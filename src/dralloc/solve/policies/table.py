@@ -47,7 +47,7 @@ from dralloc.problem.solution import (
 )
 from dralloc.solve.first_fit.batch import QuickRun, place_all
 from dralloc.solve.first_fit.candidates import ClaimClass, ClaimClasses
-from dralloc.solve.first_fit.plain import Found
+from dralloc.solve.first_fit.plain import GrantsOfClaims
 from dralloc.solve.first_fit.search import SearchLedger
 from dralloc.solve.policies.fragmentation import (
     Census,
@@ -329,7 +329,7 @@ class ScoringContext:
     ledger: SearchLedger
     states: ComponentStates
     offers: ComponentOffers
-    attempt: Callable[[Sequence[Claim], NodeIndex], Found | None]
+    attempt: Callable[[Sequence[Claim], NodeIndex], GrantsOfClaims | None]
 
     @contextmanager
     def trying(
@@ -564,7 +564,9 @@ class ScoredRun(QuickRun):
                 queue.enter(state, score)
         queue.seen = len(self._census.arrivals)
 
-    def _try(self, claims: Sequence[Claim], node: NodeIndex) -> Found | None:
+    def _try(
+        self, claims: Sequence[Claim], node: NodeIndex
+    ) -> GrantsOfClaims | None:
         claim_class = self._claim_classes.of(claims)
         assert claim_class is not None
         candidates = self._offers.candidates(claims, node)
@@ -578,7 +580,7 @@ class ScoredRun(QuickRun):
         demand_index: DemandIndex,
         node: NodeIndex,
         claims: Sequence[Claim],
-        grants: Found,
+        grants: GrantsOfClaims,
     ) -> None:
         super()._settle(demand_index, node, claims, grants)
         self._census.changed(_devices(grants))

@@ -11,7 +11,7 @@ from dralloc.problem.requests import Alternative
 from dralloc.problem.solution import Placement
 from dralloc.solve.first_fit.batch import QuickRun
 from dralloc.solve.first_fit.candidates import ClaimClass, places
-from dralloc.solve.first_fit.plain import Found
+from dralloc.solve.first_fit.plain import GrantsOfClaims
 
 __all__ = ["DeviceSearch"]
 
@@ -81,7 +81,7 @@ class DeviceSearch(QuickRun):
 
     def find(
         self, claim_class: ClaimClass, claims: Sequence[Claim], node: NodeIndex
-    ) -> Found | None:
+    ) -> GrantsOfClaims | None:
         """Return what claims get on a node; None if nothing. Nothing of it is in use afterwards."""
         candidates = self._index.on(claims, node)
         try:

@@ -31,7 +31,7 @@ from dralloc.problem.solution import (
     served_by,
 )
 from dralloc.solve.first_fit.candidates import ClaimClass
-from dralloc.solve.first_fit.plain import Found
+from dralloc.solve.first_fit.plain import GrantsOfClaims
 from dralloc.solve.recreate.cells import (
     NodeCells,
     PackedRow,
@@ -70,7 +70,7 @@ class Way(NamedTuple):
         Whether any of it could be used from other nodes, too.
     """
 
-    grants: Found
+    grants: GrantsOfClaims
     need: int
     openings: tuple[tuple[int, int], ...]
     is_in_common: bool
@@ -119,7 +119,7 @@ class DeviceWish:
     is_composable: bool
     choices: dict[int, RememberedChoices] = field(default_factory=dict)
     offers: dict[int, WishOffers] = field(default_factory=dict)
-    ways: dict[tuple[int, Found], Way] = field(default_factory=dict)
+    ways: dict[tuple[int, GrantsOfClaims], Way] = field(default_factory=dict)
 
 
 _UNKNOWN: Final = Way((), 0, (), is_in_common=False)
@@ -401,7 +401,7 @@ class NodeDevices:
         node: NodeIndex,
         value: Hashable,
         in_any_order: bool,
-    ) -> Found | None:
+    ) -> GrantsOfClaims | None:
         """Return what is picked among devices that have a value, where that is asked for; None if too few fit."""
         guards = self._cells.guards(node)
         free = self._cells.left(node, -1)
@@ -495,7 +495,9 @@ class NodeDevices:
             wish.offers[node] = self._offer_book.for_claims(wish.claims, node)
         return wish.offers[node]
 
-    def way(self, wish: DeviceWish, node: NodeIndex, grants: Found) -> Way:
+    def way(
+        self, wish: DeviceWish, node: NodeIndex, grants: GrantsOfClaims
+    ) -> Way:
         """Return the way in which devices serve a class."""
         key = node, grants
         way = wish.ways.get(key)
@@ -504,7 +506,9 @@ class NodeDevices:
             wish.ways[key] = way
         return way
 
-    def _new_way(self, wish: DeviceWish, node: NodeIndex, grants: Found) -> Way:
+    def _new_way(
+        self, wish: DeviceWish, node: NodeIndex, grants: GrantsOfClaims
+    ) -> Way:
         is_in_common = self._search.charges_nodes or any(
             self._problem.devices[grant.device].slot in self._common.slots
             for claim_grants in grants

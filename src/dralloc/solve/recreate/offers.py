@@ -28,7 +28,7 @@ from dralloc.problem.ledger import Ledger
 from dralloc.problem.requests import Alternative, Request
 from dralloc.problem.solution import Grant
 from dralloc.solve.first_fit.candidates import Place
-from dralloc.solve.first_fit.plain import Found
+from dralloc.solve.first_fit.plain import GrantsOfClaims
 from dralloc.solve.recreate.cells import (
     NodeCells,
     PackedRow,
@@ -186,7 +186,7 @@ class WishOffers(NamedTuple):
         The bits of all that decides which devices are picked.
     """
 
-    before: Found
+    before: GrantsOfClaims
     requests: Sequence[Sequence[RequestOffer]]
     values: Sequence[Scalar | None]
     mask: int

@@ -24,7 +24,7 @@ from dralloc.objects.names import ClaimKey
 from dralloc.problem.indices import numbered
 from dralloc.problem.solution import Solution
 from dralloc.solve.scheduler.attempt import Attempt
-from dralloc.solve.scheduler.devices import Found, Nomination
+from dralloc.solve.scheduler.devices import Nomination
 from dralloc.solve.scheduler.groups import (
     Group,
     GroupCycle,
@@ -38,6 +38,7 @@ from dralloc.solve.scheduler.groups import (
 )
 from dralloc.solve.scheduler.plugin import Places, Profile
 from dralloc.solve.scheduler.plugins import profiles_of, read_profiles
+from dralloc.solve.scheduler.pod_claims import GrantsByClaim
 from dralloc.solve.scheduler.scheduler import USUAL, Release, Scheduler
 from dralloc.solve.scheduler.snapshot import NodeInfo
 from dralloc.solve.work import phase
@@ -126,7 +127,7 @@ class Planned(NamedTuple):
     """A node for a pod, and the devices that its claims get there."""
 
     node: str
-    grants: Found
+    grants: GrantsByClaim
 
 
 class SchedulingRun:
@@ -266,7 +267,7 @@ class SchedulingRun:
     def _planned(self, key: ClaimKey) -> Planned:
         """Return what a pod that was bound has, as if it were planned."""
         placement = self.scheduler.placement_of(key)
-        grants: Found = {}
+        grants: GrantsByClaim = {}
         if placement is not None:
             claims = self._demand_of[key].claims
             pairs = zip(claims, placement.grants, strict=True)

@@ -22,7 +22,7 @@ from dralloc.solve.scheduler.scores import independent_totals, scoring_plugins
 from dralloc.solve.scheduler.snapshot import NodeInfo, NodesAt
 
 if TYPE_CHECKING:
-    from dralloc.solve.first_fit.plain import Found as Taken
+    from dralloc.solve.first_fit.plain import GrantsOfClaims
 
 __all__ = ["Rehearsal"]
 
@@ -145,7 +145,9 @@ class Rehearsal:
             if self._get(position, earlier) is None
         ]
 
-    def _get(self, position: int, earlier: Mapping[int, int]) -> Taken | None:
+    def _get(
+        self, position: int, earlier: Mapping[int, int]
+    ) -> GrantsOfClaims | None:
         """Return what the claims of one more pod get at a position."""
         node = self._cycle.snapshot.nodes[position]
         return self._cycle.devices.get_again(

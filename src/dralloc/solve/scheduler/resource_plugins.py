@@ -26,10 +26,7 @@ from dralloc.compile.pods import (
 )
 from dralloc.objects.api import ResourceClaim
 from dralloc.objects.errors import FatalError, NodeError
-from dralloc.solve.scheduler.devices import (
-    Devices,
-    Found,
-)
+from dralloc.solve.scheduler.devices import Devices
 from dralloc.solve.scheduler.plugin import (
     MAX_SCORE,
     Check,
@@ -45,6 +42,7 @@ from dralloc.solve.scheduler.plugin import (
     relative,
     rounded,
 )
+from dralloc.solve.scheduler.pod_claims import GrantsByClaim
 from dralloc.solve.scheduler.snapshot import NodeInfo, TooLargeError
 
 __all__ = [
@@ -456,7 +454,9 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
     held, claims_on = devices.held(claims), devices.wanted(pod)
     footprints = devices.footprints or None
 
-    def footprint_rejection(node: NodeInfo, granted: Found) -> Rejection | None:
+    def footprint_rejection(
+        node: NodeInfo, granted: GrantsByClaim
+    ) -> Rejection | None:
         if not footprints:
             return None
         footprint = footprints.of(pod, lambda key: granted.get(key, ()))

@@ -37,7 +37,7 @@ from dralloc.solve.scheduler.best_nodes import (
     best_feasible,
     best_known,
 )
-from dralloc.solve.scheduler.devices import Devices, Found, Nomination
+from dralloc.solve.scheduler.devices import Devices, Nomination
 from dralloc.solve.scheduler.filters import (
     Checks,
     checks_of,
@@ -65,6 +65,7 @@ from dralloc.solve.scheduler.plugin import (
     refused,
 )
 from dralloc.solve.scheduler.plugins import PLUGINS
+from dralloc.solve.scheduler.pod_claims import GrantsByClaim
 from dralloc.solve.scheduler.rehearsal import Rehearsal
 from dralloc.solve.scheduler.resource_plugins import DYNAMIC_RESOURCES
 from dralloc.solve.scheduler.scores import best_of, scored
@@ -539,7 +540,9 @@ class Scheduler:
         started = self._cluster.pods_by_key[pod.key].status.start_time
         return started is None, started or ""
 
-    def admits(self, key: ClaimKey, node: NodeInfo, planned: Found) -> bool:
+    def admits(
+        self, key: ClaimKey, node: NodeInfo, planned: GrantsByClaim
+    ) -> bool:
         """Whether a pod could go to a node with these devices, by all filters but the one that looks for devices."""
         if not self._devices.are_free(self.pods[key], node, planned):
             return False
@@ -561,7 +564,10 @@ class Scheduler:
             self.next_place = next_place
 
     def bind(
-        self, key: ClaimKey, node: NodeInfo, planned: Found | None = None
+        self,
+        key: ClaimKey,
+        node: NodeInfo,
+        planned: GrantsByClaim | None = None,
     ) -> None:
         """Put a pod on a node that an attempt found feasible, with its devices; or with those that were planned."""
         others = nominated_beside(self._nominations, self.pods[key], node.place)
