@@ -11,7 +11,7 @@ import dralloc
 from cluster_strategies import clusters
 from company_strategies import companies
 from dralloc.compile.compiler import compile_cluster
-from dralloc.lab.study import scaled
+from dralloc.lab.study.demand import scaled
 from dralloc.objects.cluster import Cluster
 from dralloc.problem import Demand
 from examples import examples

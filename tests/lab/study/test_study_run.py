@@ -17,7 +17,7 @@ from pandas.testing import assert_frame_equal
 
 import dralloc
 from conftest import ROOT
-from dralloc.lab.study import MODES, Trial
+from dralloc.lab.study.trial import MODES, Trial
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError
 from study_scenarios import gpu_cluster, random_cluster

@@ -21,7 +21,8 @@ from dralloc.problem.requests import Scope
 from dralloc.problem.solution import Solution
 from dralloc.solve.optimum.candidates import survey
 from dralloc.solve.optimum.component import build_for
-from dralloc.solve.optimum.model import Model, interchangeable_devices
+from dralloc.solve.optimum.interchangeable import interchangeable_devices
+from dralloc.solve.optimum.model import Model
 from dralloc.solve.optimum.objective import (
     DemandSubset,
     after_weight,

@@ -275,7 +275,8 @@ def test_a_single_device_is_found_as_a_search_finds_it(
     solution = schedule(compiled)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "dralloc.solve.scheduler.claim_search._asks_for_one", lambda _: False
+            "dralloc.solve.scheduler.claim_search._asks_for_one",
+            lambda _: False,
         )
         expected = schedule(compiled)
     assert everything(solution) == everything(expected)

@@ -386,14 +386,14 @@ def _identity(
     choices: Choices,
 ) -> Mapping[str, str]:
     """Return what the runs of a simulation depend on beside their seeds."""
-    from dralloc.lab.study import (  # noqa: PLC0415 - needed for state files alone
-        Given,
+    from dralloc.lab.study.scenarios import (  # noqa: PLC0415 - needed for state files alone
+        ClusterScenario,
         identity_of,
     )
 
     chosen = replace(choices, seed=0, jobs=1, backend=Backend.LOKY)
     return {
-        "cluster": Given(cluster, Limits()).identity,
+        "cluster": ClusterScenario(cluster, Limits()).identity,
         "arrivals": repr(arrivals),
         "policy": policy if isinstance(policy, str) else identity_of(policy),
         "setting": repr(setting),

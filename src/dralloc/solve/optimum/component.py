@@ -31,14 +31,13 @@ from dralloc.solve.optimum.constraints import (
     all_but_full,
     attribute_constraints,
 )
-from dralloc.solve.optimum.inter_pod import inter_pod_rules, spread_in_turn
-from dralloc.solve.optimum.model import (
-    Model,
-    create_variables,
+from dralloc.solve.optimum.equal_demands import (
     equal_demands,
     equal_demands_in_order,
     in_order,
 )
+from dralloc.solve.optimum.inter_pod import inter_pod_rules, spread_in_turn
+from dralloc.solve.optimum.model import Model
 from dralloc.solve.optimum.objective import (
     DemandSubset,
     Objective,
@@ -54,6 +53,7 @@ from dralloc.solve.optimum.rows import fix_cost
 from dralloc.solve.optimum.search import Watch, minimise
 from dralloc.solve.optimum.solvers import cp_model
 from dralloc.solve.optimum.stopping import Stop, Stopped
+from dralloc.solve.optimum.variables import create_variables
 from dralloc.solve.work import phase
 
 __all__ = [

@@ -24,12 +24,8 @@ from dralloc.problem import (
 from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.ledger import Ledger
 from dralloc.solve.optimum.candidates import Candidate
-from dralloc.solve.optimum.model import (
-    Model,
-    Serving,
-    Take,
-    binding_constraints,
-)
+from dralloc.solve.optimum.interchangeable import binding_constraints
+from dralloc.solve.optimum.model import Model
 from dralloc.solve.optimum.rows import (
     Literal,
     Term,
@@ -39,6 +35,7 @@ from dralloc.solve.optimum.rows import (
     sum_of,
 )
 from dralloc.solve.optimum.solvers import cp_model
+from dralloc.solve.optimum.variables import Serving, Take
 
 __all__ = ["add_capacity", "all_but_full", "attribute_constraints"]
 

@@ -17,7 +17,8 @@ from dralloc.problem.inter_pod import (
     Spread,
     spreads_in_turn,
 )
-from dralloc.solve.optimum.model import Model, equal_demands
+from dralloc.solve.optimum.equal_demands import equal_demands
+from dralloc.solve.optimum.model import Model
 from dralloc.solve.optimum.rows import Literal
 from dralloc.solve.optimum.solvers import cp_model
 from dralloc.solve.optimum.stopping import Stop

@@ -32,7 +32,7 @@ from dralloc.solve.optimum.candidates import (
 from dralloc.solve.optimum.component import Component, TimeSharing, build_for
 from dralloc.solve.optimum.constraints import add_capacity
 from dralloc.solve.optimum.improve import NeighbourhoodSearch
-from dralloc.solve.optimum.model import Model, Take
+from dralloc.solve.optimum.model import Model
 from dralloc.solve.optimum.objective import (
     DemandSubset,
     Objective,
@@ -50,6 +50,7 @@ from dralloc.solve.optimum.rows import (
 from dralloc.solve.optimum.search import minimise
 from dralloc.solve.optimum.solvers import cp_model
 from dralloc.solve.optimum.stopping import Stop, Stopped
+from dralloc.solve.optimum.variables import Take
 
 __all__ = ["Exchange", "Relocation"]
 

@@ -18,7 +18,8 @@ from dralloc.problem.solution import Placement
 from dralloc.solve.excerpt import Cutting
 from dralloc.solve.optimum.candidates import survey
 from dralloc.solve.optimum.component import build_for
-from dralloc.solve.optimum.model import Model, equal_demands, in_order
+from dralloc.solve.optimum.equal_demands import equal_demands, in_order
+from dralloc.solve.optimum.model import Model
 from dralloc.solve.optimum.objective import DemandSubset, Objective
 from dralloc.solve.optimum.rows import fix_cost
 from dralloc.solve.optimum.search import as_few, minimise, row_of_better
