@@ -396,7 +396,7 @@ class Asking(Reader):
         DrallocError
             There is nothing to read.
         """
-        from dralloc.compile.compiler import other_version
+        from dralloc.compile.compiler.remarks import other_version
 
         live = (
             [self._snapshot()]

@@ -22,7 +22,7 @@ from dralloc.lab.simulate import (
     PoissonArrivals,
     Simulated,
 )
-from dralloc.lab.simulate.answer import MeanInterval
+from dralloc.lab.simulate.means import MeanInterval
 from dralloc.lab.simulate.measures import FragmentationCause
 from dralloc.lab.simulate.placing import KeptAnswers
 from dralloc.lab.traces import mig_month

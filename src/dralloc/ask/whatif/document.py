@@ -11,7 +11,8 @@ from pydantic import AliasPath, BeforeValidator, Field, ValidationInfo
 
 from dralloc.ask.explain.explanation import ConflictFields
 from dralloc.ask.whatif.copies import CopyCount
-from dralloc.ask.whatif.evictions import Admission, EvictionUnit
+from dralloc.ask.whatif.eviction_costs import EvictionUnit
+from dralloc.ask.whatif.evictions import Admission
 from dralloc.ask.whatif.moves.steps import Action
 from dralloc.ask.whatif.node_types import NodeType
 from dralloc.objects.answer import Count, Fields, Key, Timings, Word, described

@@ -14,14 +14,8 @@ from typing import Final, Unpack
 
 from dralloc.ask.allocate import check_newcomers
 from dralloc.ask.whatif.document import PreemptionDocument
-from dralloc.ask.whatif.evictions import (
-    Admission,
-    EvictionCost,
-    EvictionUnit,
-    Newcomer,
-    Preemptor,
-    Staging,
-)
+from dralloc.ask.whatif.eviction_costs import EvictionCost, EvictionUnit
+from dralloc.ask.whatif.evictions import Admission, Newcomer, Preemptor, Staging
 from dralloc.ask.whatif.models.selection import with_time_left
 from dralloc.ask.whatif.moves.cluster_migration import ClaimUsers
 from dralloc.check import check

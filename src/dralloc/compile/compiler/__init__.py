@@ -5,19 +5,17 @@
 - `dralloc.compile.compiler.pod_rules`: what binds pods to nodes and to each other, beside devices;
 - `dralloc.compile.compiler.gangs`: which pods are placed together;
 - `dralloc.compile.compiler.worth`: what namespaces may still use, and what placing a demand is worth;
+- `dralloc.compile.compiler.remarks`: what users should know about claims that are allocated already;
+- `dralloc.compile.compiler.unmodelled`: what objects say that an answer leaves out.
 
-Here all of this is put together, step by step. First the notices that an answer brings along: about claims that are
-allocated already, and about what objects say that the answer leaves out.
+Here all of this is put together, step by step.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
 from typing import Final, Unpack
 
 from dralloc.compile.compiler.demands import (
@@ -31,6 +29,8 @@ from dralloc.compile.compiler.extended import (
 )
 from dralloc.compile.compiler.gangs import Gangs, find_gangs
 from dralloc.compile.compiler.pod_rules import PodRules
+from dralloc.compile.compiler.remarks import other_version, remarks
+from dralloc.compile.compiler.unmodelled import Unmodelled, find_unmodelled
 from dralloc.compile.compiler.worth import (
     Quotas,
     Worth,
@@ -45,18 +45,11 @@ from dralloc.compile.inventory import (
     product_names,
     take_inventory,
 )
-from dralloc.compile.inventory.catalog import LEFT_ALONE, declares_groups
 from dralloc.compile.match import MatchTable, TaintRules
 from dralloc.compile.modelled import used
-from dralloc.objects.api import (
-    ApiObject,
-    DeviceRequestAllocationResult,
-    DeviceTaint,
-    Pod,
-)
 from dralloc.objects.api import Node as ApiNode
-from dralloc.objects.api.selecting import all_tolerated
-from dralloc.objects.assembly import Identity, Unasked, identity
+from dralloc.objects.api import Pod
+from dralloc.objects.assembly import Unasked
 from dralloc.objects.choices import (
     Choices,
     ChoiceWords,
@@ -66,229 +59,19 @@ from dralloc.objects.choices import (
     several,
 )
 from dralloc.objects.cluster import Cluster, cluster_of
-from dralloc.objects.errors import (
-    DrallocError,
-    Finding,
-    InputError,
-    UnknownField,
-    no_node,
-)
-from dralloc.objects.features import GATES, KNOWN_VERSIONS, Features
+from dralloc.objects.errors import DrallocError, Finding, InputError, no_node
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.names import ClaimKey, PoolID
 from dralloc.objects.notebook import Brief
-from dralloc.objects.user_rules import Cap, parsed_across, parsed_caps
-from dralloc.problem import Demand, DemandIndex, Numbered, Problem
+from dralloc.objects.user_rules import parsed_across, parsed_caps
+from dralloc.problem import Demand, Problem
 from dralloc.problem.ledger import Holding
 from dralloc.problem.solution import Solution, devices_only, with_node_grants
 
-__all__ = ["CompiledCluster", "compile_cluster", "other_version"]
-
-# ----------------------------------------------------------------------------
-# What users should know about claims that are allocated already, and about what is
-# asked.
-
-_NAMED = 3
-_MINOR: Final = re.compile(r"v?1\.(\d+)")
-
-
-def _remarks(
-    cluster: Cluster,
-    table: MatchTable,
-    drifts: Iterable[Drift],
-    caps: Sequence[Cap],
-) -> Iterator[Finding]:
-    """Yield contradictions of allocated claims to published devices, and requests for what is not there."""
-    yield from (
-        cluster.remark(drift.claim, drift.path, drift.rule) for drift in drifts
-    )
-    yield from _evictions(cluster, table)
-    if not table.features.DeviceCompatibilityGroups:
-        yield from islice(_left_alone(cluster), 1)
-    namespaces = set(cluster.namespaces)
-    if caps:
-        namespaces.update(claim.key.namespace for claim in cluster.claims)
-        namespaces.update(pod.key.namespace for pod in cluster.pods)
-    for cap in caps:
-        name = cap.namespace
-        if name not in namespaces:
-            rule = f'--cap {name}={cap.resource}:{cap.most}: there is no claim and no pod in namespace "{name}"'
-            yield Finding("", "", "", rule)
-
-
-def other_version(cluster: Cluster, choices: Choices) -> Iterator[Finding]:
-    """Yield that the cluster runs a version of Kubernetes in which gates are off by default that are on for the answer.
-
-    The API server says it of itself where it was asked; else the oldest of the nodes counts.
-    """
-    who, versions = (
-        "the nodes run",
-        [node.status.node_info.kubelet_version for node in cluster.nodes],
-    )
-    if cluster.server_version:
-        who, versions = "the API server runs", [cluster.server_version]
-    minors = {
-        int(match[1])
-        for match in map(_MINOR.match, dict.fromkeys(versions))
-        if match
-    }
-    if choices.kubernetes is not None or not minors:
-        return
-    version = f"1.{min(minors)}"
-    if version not in KNOWN_VERSIONS:
-        known = ", ".join(KNOWN_VERSIONS)
-        rule = f"{who} Kubernetes {version}, whose feature gates are not known (those of {known} are)"
-        yield Finding("", "", "", rule)
-        return
-    there = Features.of_kubernetes(version)
-    off = [
-        gate.upstream
-        for name, gate in GATES.items()
-        if getattr(choices.features, name) and not getattr(there, name)
-    ]
-    if off:
-        further = f" and {len(off) - _NAMED} more" if len(off) > _NAMED else ""
-        rule = f"{who} Kubernetes {version}, where {', '.join(off[:_NAMED])}{further} are off by default"
-        yield Finding(
-            "",
-            "",
-            "",
-            f"{rule}; --kubernetes {version} answers as that version does",
-        )
-
-
-def _left_alone(cluster: Cluster) -> Iterator[Finding]:
-    """Devices that no claim can get because a gate is off (KEP-5963)."""
-    for slice_ in cluster.slices:
-        for device_index, device in enumerate(slice_.spec.devices):
-            if declares_groups(device):
-                yield cluster.remark(
-                    slice_,
-                    f"spec.devices[{device_index}].consumesCounters",
-                    LEFT_ALONE,
-                )
-
-
-def _evictions(cluster: Cluster, table: MatchTable) -> Iterator[Finding]:
-    """Taints with effect ``NoExecute`` on allocated devices: pods that do not tolerate them are evicted (KEP-5055)."""
-    evicted: dict[tuple[Identity, str], list[str]] = defaultdict(list)
-    about: dict[tuple[Identity, str], ApiObject] = {}
-    results = (
-        (claim, result) for claim in cluster.claims for result in claim.results
-    )
-    for claim, result in results if table.features.DeviceTaints else ():
-        for source, path, taint in _taints(result, table):
-            if taint.effect == "NoExecute" and not all_tolerated(
-                (taint,), result.tolerations
-            ):
-                about[identity(source), path] = source
-                evicted[identity(source), path].append(
-                    f"{claim.key} ({result.device_id})"
-                )
-    for key, claims in evicted.items():
-        further = (
-            f" and {len(claims) - _NAMED} more" if len(claims) > _NAMED else ""
-        )
-        names = ", ".join(claims[:_NAMED])
-        rule = f"NoExecute: the pods of claims that do not tolerate it are evicted: {names}{further}"
-        yield cluster.remark(about[key], key[1], rule)
-
-
-def _taints(
-    result: DeviceRequestAllocationResult, table: MatchTable
-) -> Iterator[tuple[ApiObject, str, DeviceTaint]]:
-    """The taints of an allocated device, each with the object and field that says it."""
-    index = table.inventory.newest(result.device_id)
-    if index is not None:
-        source = table.inventory.sources[index]
-        for taint_index, taint in enumerate(source.device.taints):
-            position = source.slice.spec.devices.index(source.device)
-            yield (
-                source.slice,
-                f"spec.devices[{position}].taints[{taint_index}]",
-                taint,
-            )
-    for rule in table.rules_for(result.device_id):
-        yield rule, "spec.taint", rule.spec.taint
-
-
-# ----------------------------------------------------------------------------
-# What objects say that an answer leaves out, although it could change the answer.
-
-_NOT_SCHEDULER: Final = frozenset(Mode) - {Mode.SCHEDULER}
-
-
-Unmodelled = tuple[Finding, frozenset[Mode]]
-"""Something that is left out, and the modes that leave it out."""
-
-
-def _find_unmodelled(
-    cluster: Cluster, problem: Problem
-) -> Iterator[Unmodelled]:
-    """Find unknown fields, and those that some mode ignores by the table in `dralloc.compile.modelled`.
-
-    Parameters
-    ----------
-    problem
-        With what is to be placed: of other pods without a node it does not matter what they say.
-    """
-    for finding in cluster.findings:
-        if isinstance(finding, UnknownField):
-            yield finding, frozenset(Mode)
-    pending = {demand.key for demand in problem.demands}
-    objects: dict[str, Sequence[ApiObject]] = {
-        "Pod": [pod for pod in cluster.pods if pod.key in pending],
-        "PodGroup": tuple(cluster.pod_groups.values()),
-        "CompositePodGroup": tuple(cluster.composite_pod_groups.values()),
-        "Workload": tuple(cluster.workloads.values()),
-        "ResourceClaim": [
-            claim for claim in cluster.claims if not claim.is_allocated
-        ],
-        "ResourceSlice": cluster.slices,
-        "Node": cluster.nodes,
-    }
-    if any(device.footprint for device in problem.devices):
-        yield from _of_footprints(cluster, problem.demands)
-    for use in used(
-        objects, [pod for pod in cluster.pods if pod.spec.node_name]
-    ):
-        yield cluster.remark(use.about, use.path, use.rule), use.modes
-
-
-def _of_footprints(
-    cluster: Cluster, demands: Numbered[DemandIndex, Demand]
-) -> Iterator[Unmodelled]:
-    """Yield remarks on devices that take something of their node (KEP-5517) for claims that several pods share."""
-    users = Counter(claim.key for demand in demands for claim in demand.claims)
-    for claim in cluster.claims:
-        if users[claim.key] > 1:
-            rule = "what its devices take of nodes counts for the first of the pods that use it"
-            yield cluster.remark(claim, "", rule), _NOT_SCHEDULER
-        if users[claim.key] and any(
-            request.exactly and request.exactly.admin_access
-            for request in claim.spec.devices.requests
-        ):
-            rule = "devices take nothing of nodes for admin access"
-            yield (
-                cluster.remark(claim, "spec.devices.requests", rule),
-                _NOT_SCHEDULER,
-            )
-    for slice_ in cluster.slices:
-        taking = [
-            device
-            for device in slice_.spec.devices
-            if device.node_allocatable_resources
-        ]
-        if (
-            taking
-            and not slice_.spec.node_name
-            and not all(device.node_name for device in taking)
-        ):
-            rule = "what devices take of nodes does not count where several nodes reach them"
-            yield cluster.remark(slice_, "spec.devices", rule), _NOT_SCHEDULER
-
+__all__ = ["CompiledCluster", "compile_cluster"]
 
 _IGNORED: Final = "first fit and the optimum ignore, as asked"
+
 _ONLY_DEVICES: Final = "only devices count here, and not what else the pod takes of nodes, nor its rules for other pods"
 
 _ONLY_NODES: Final = "these rules for other pods do not count here"
@@ -555,13 +338,13 @@ def compile_cluster(
     findings = (
         *other_version(cluster, choices),
         *extended.findings,
-        *_remarks(cluster, table, drifts, caps),
+        *remarks(cluster, table, drifts, caps),
         *quotas.findings(),
         *gangs.findings,
         *demands.findings,
         *_ignored_rules(pods),
     )
-    left_out = tuple(_find_unmodelled(cluster, problem))
+    left_out = tuple(find_unmodelled(cluster, problem))
     compiled = CompiledCluster(
         problem,
         inventory,

@@ -4,7 +4,8 @@
 - `dralloc.lab.simulate.placing`: who waits, and who finds places for them;
 - `dralloc.lab.simulate.room`: who gives way to whom, and who moves;
 - `dralloc.lab.simulate.simulation`: what happens, in order;
-- `dralloc.lab.simulate.answer`: what it comes to;
+- `dralloc.lab.simulate.figures`: what it comes to, for one run;
+- `dralloc.lab.simulate.answer`: all runs, with means over seeds, as tables and data frames;
 - `dralloc.lab.simulate.measures`: what it could have come to.
 """
 
@@ -24,13 +25,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from dralloc.check import check
-from dralloc.lab.simulate.answer import (
-    RunRegret,
-    Simulated,
-    SimulatedRun,
-    figures_of,
-    reached_value,
-)
+from dralloc.lab.simulate.answer import RunRegret, Simulated, SimulatedRun
 from dralloc.lab.simulate.arrivals import (
     MILLISECONDS,
     Arrival,
@@ -40,6 +35,7 @@ from dralloc.lab.simulate.arrivals import (
     read_trace,
     trace_text,
 )
+from dralloc.lab.simulate.figures import figures_of, reached_value
 from dralloc.lab.simulate.measures import (
     FragmentationMeter,
     WatchedPlacer,

@@ -21,7 +21,13 @@ from dralloc.objects.cluster import Cluster
 from dralloc.objects.limits import LIMITS, Limits
 from dralloc.objects.load import STDIN, load, load_objects
 
-__all__ = ["ClusterScenario", "Scenario", "Source", "identity_of", "scenario_of"]
+__all__ = [
+    "ClusterScenario",
+    "Scenario",
+    "Source",
+    "identity_of",
+    "scenario_of",
+]
 
 Source = (
     str
