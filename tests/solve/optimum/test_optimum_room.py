@@ -1,8 +1,8 @@
-"""Gangs that have no room even alone: no answer places them, whatever it costs others."""
+"""Who has too little room even alone: no answer places more of them, whatever it costs others."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 import pytest
@@ -13,7 +13,13 @@ from any_problem import PROBLEMS
 from company_strategies import companies
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Thresholds
-from dralloc.problem import Constraint, ConstraintKind, Problem, indices
+from dralloc.problem import (
+    Constraint,
+    ConstraintKind,
+    DemandIndex,
+    Problem,
+    indices,
+)
 from dralloc.problem.inter_pod import (
     Affinity,
     AntiAffinity,
@@ -25,7 +31,8 @@ from dralloc.solve.optimum import Options, solve, stage
 from dralloc.solve.optimum.candidates import survey
 from dralloc.solve.optimum.component import Component
 from dralloc.solve.optimum.objective import DemandSubset, placed_weight
-from dralloc.solve.optimum.room import demands_without_room
+from dralloc.solve.optimum.relax.ladder import RelaxationLadder
+from dralloc.solve.optimum.room import CrampedGroup, cramped_groups
 from dralloc.solve.optimum.stage import Split, Stage, Surveys
 from dralloc.solve.optimum.stopping import Stop
 from examples import examples
@@ -39,9 +46,22 @@ from wire import Json
 HOSTS = {"node-0": "a", "node-1": "b"}
 
 
-def without_room(problem: Problem) -> set[int]:
+def cramped(
+    problem: Problem, already_placed: Set[DemandIndex] = frozenset()
+) -> list[CrampedGroup]:
     sites = survey(problem).sites
-    return set(demands_without_room(problem, sites, set(), Options(), Stop()))
+    return list(
+        cramped_groups(problem, sites, already_placed, Options(), Stop())
+    )
+
+
+def without_room(problem: Problem) -> set[int]:
+    return {
+        member
+        for group in cramped(problem)
+        if group.most == 0
+        for member in group.members
+    }
 
 
 def pairs_of_devices(devices: int, *, beside: int = 0) -> Problem:
@@ -64,11 +84,54 @@ def test_a_gang_whose_members_fit_in_fractions_only() -> None:
 
 def test_who_is_placed_is_not_asked_about() -> None:
     problem = pairs_of_devices(3)
-    sites = survey(problem).sites
-    member = {next(iter(sites))}
-    assert not [
-        *demands_without_room(problem, sites, member, Options(), Stop())
-    ]
+    assert cramped(problem)
+    assert not cramped(problem, set(indices(problem.demands)))
+
+
+def four_pairs() -> Problem:
+    """Nodes with three and five devices, and a gang of four pods for two each, of which one would be enough."""
+    builder = ProblemBuilder(nodes=2)
+    for node in (0, 0, 0, 1, 1, 1, 1, 1):
+        builder.device(node)
+    for _ in range(4):
+        builder.pod(
+            builder.claim(AlternativeSpec(count=2)), gang="four", quorum=1
+        )
+    return builder.problem()
+
+
+def test_a_gang_of_which_some_have_room() -> None:
+    problem = four_pairs()
+    [group] = cramped(problem)
+    assert (len(group.members), group.most) == (4, 3)
+    assert len(solve(problem, Options(per_device=True)).placements) == 3
+
+
+def test_a_relaxation_knows_how_many_of_a_gang_have_room() -> None:
+    """In fractions, all of them have: two halves of a pod are on each node."""
+    problem = four_pairs()
+    tiers = placed_weight(problem)
+
+    def least_missing(most_of_gang: Mapping[str, int]) -> int:
+        ladder = RelaxationLadder(problem, tiers, Stop(), most_of_gang)
+        *_, bound = ladder.bounds()
+        return bound.costs[0]
+
+    assert least_missing({}) == 0
+    assert least_missing({"four": 3}) == 1
+
+
+def test_a_pod_whose_claims_do_not_fit_on_one_node() -> None:
+    """Each of its claims has room on each of the nodes, but not both."""
+    builder = ProblemBuilder(nodes=6)
+    for node in range(6):
+        for _ in range(3):
+            builder.device(node)
+    pair = AlternativeSpec(count=2)
+    builder.pod(builder.claim(pair), builder.claim(pair))
+    assert without_room(builder.problem()) == {0}
+    builder.device(5)
+    assert without_room(builder.problem()) == set()
 
 
 def searched(problem: Problem, thresholds: Thresholds) -> set[int]:
@@ -109,10 +172,10 @@ def test_gangs_with_too_many_candidates_are_not_looked_at(
 ) -> None:
     monkeypatch.setattr(Split, "_by_class", lambda split: split._demands)
     # Three members may go to two nodes with three devices each.
-    monkeypatch.setattr(stage, "_GANG_CANDIDATES", 17)
+    monkeypatch.setattr(stage, "_CANDIDATES_OF_SUSPECTS", 17)
     problem = pairs_of_devices(3)
     assert searched(problem, Thresholds(surveyed=0)) == {0, 1, 2}
-    monkeypatch.setattr(stage, "_GANG_CANDIDATES", 18)
+    monkeypatch.setattr(stage, "_CANDIDATES_OF_SUSPECTS", 18)
     assert searched(problem, Thresholds(surveyed=0)) == set()
 
 
@@ -217,10 +280,17 @@ def alone_in_worth(problem: Problem, chosen: Set[int]) -> Problem:
     deadline=None,
 )
 @given(PROBLEMS | companies(max_waiting=8).map(problem_of))
-def test_nobody_places_them_whatever_it_costs_others(problem: Problem) -> None:
-    hopeless = without_room(problem)
+def test_nobody_places_more_of_them_whatever_it_costs_others(
+    problem: Problem,
+) -> None:
+    groups = cramped(problem)
     event(f"gangs: {any(demand.gang for demand in problem.demands)}")
-    event(f"hopeless: {bool(hopeless)}")
-    worthy = alone_in_worth(problem, hopeless)
-    best = solve(worthy, Options(per_device=True))
-    assert not hopeless & {placement.demand for placement in best.placements}
+    for group in groups:
+        event(f"{'a gang' if len(group.members) > 1 else 'one'} cramped")
+        event(f"some have room: {group.most > 0}")
+        members = set(group.members)
+        best = solve(alone_in_worth(problem, members), Options(per_device=True))
+        placed_members = members.intersection(
+            placement.demand for placement in best.placements
+        )
+        assert len(placed_members) <= group.most

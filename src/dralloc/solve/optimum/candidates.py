@@ -44,6 +44,7 @@ __all__ = [
     "NodeCapabilities",
     "ServingChoice",
     "components",
+    "may_pass_over",
     "summed_up",
     "survey",
     "touched",
@@ -284,6 +285,15 @@ class CandidateSite:
         """Every choice, in order."""
         for request in self.requests:
             yield from request
+
+
+def may_pass_over(demand: Demand, sites: Iterable[CandidateSite]) -> bool:
+    """Whether there is a device that a demand has to take, or cannot take, unless others have filled it (KEP-5075)."""
+    return demand.asks_for_all and any(
+        choice.loose or choice.blocked
+        for site in sites
+        for choice in site.choices()
+    )
 
 
 @dataclass(frozen=True, slots=True)

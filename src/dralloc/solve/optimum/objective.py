@@ -72,13 +72,22 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class DemandSubset:
-    """Some demands of a problem: what a cost is counted over. Sites are not known if classes stand for the demands."""
+    """Some demands of a problem: what a cost is counted over.
+
+    Parameters
+    ----------
+    sites
+        Where they can go; not known if classes stand for the demands.
+    most_of_gang
+        By gang of which not all members have room even where nobody else comes: how many have.
+    """
 
     problem: Problem
     demands: Sequence[DemandIndex]
     sites: Mapping[DemandIndex, tuple[CandidateSite, ...]] = field(
         default_factory=dict
     )
+    most_of_gang: Mapping[str, int] = field(default_factory=dict)
 
     def weight(self, tier: WeightTier) -> int:
         """Return the weight of all of the demands in a tier of the weight."""

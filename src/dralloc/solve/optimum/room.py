@@ -1,25 +1,27 @@
-"""Gangs that have no room, even where nobody else comes.
+"""Who has too little room, even where nobody else comes.
 
-To a relaxation such a gang looks as if most of it fitted, and a search looks for room for it again and again. Whether
-it fits is decided by the exact model of the gang alone, which is small.
+To a relaxation a gang looks as if most of it fitted, and a pod as if half of it stood on this node and half on that
+one; and a search looks for room for them again and again. How many of them fit is decided by the exact model of them
+alone, which is small. Most often all of them do; where they do not, no answer places more, and a priority that lacks
+just these is proven.
 
-Whoever is placed beside a gang takes something away from it, except
+Whoever is placed beside a group takes something away from it, except
 
 - who is meant by an affinity, or by a spread, which allows for more where there are more everywhere: of rules in which
   others have a role, only that is left which holds whoever comes;
 - who has allocated a claim that a member uses, too, and who fills a device with consumable capacity, which ``All``
-  leaves out then (KEP-5075): gangs with such claims are not asked about.
+  leaves out then (KEP-5075): groups with such claims are not asked about.
 """
 
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from dralloc.objects.choices import Options
-from dralloc.problem import Demand, DemandIndex, Problem
+from dralloc.problem import DemandIndex, Problem
 from dralloc.problem.indices import grouped
 from dralloc.problem.inter_pod import (
     Affinity,
@@ -28,76 +30,106 @@ from dralloc.problem.inter_pod import (
     OneDomain,
     Spread,
 )
-from dralloc.solve.optimum.answered import is_proven
-from dralloc.solve.optimum.candidates import CandidateSite
+from dralloc.solve.optimum.candidates import CandidateSite, may_pass_over
 from dralloc.solve.optimum.component import Component
 from dralloc.solve.optimum.objective import DemandSubset, placed_weight
 from dralloc.solve.optimum.solvers import cp_model
 from dralloc.solve.optimum.stopping import Stop
 
-__all__ = ["demands_without_room"]
+__all__ = ["CrampedGroup", "cramped_groups", "waiting_groups"]
 
 _PART: Final = 0.05
-"""The part of the time that all gangs together may take."""
+"""The part of the time that all groups together may take."""
 
 _EFFORT: Final = 0.1
-"""What the solver may do about a gang (see `Stop.effort`): most often it takes far less."""
+"""What the solver may do about a group (see `Stop.effort`): most often it takes far less."""
+
+_FIRST_SITES: Final = 4
+"""A demand that is in no gang most often has room on one of its first nodes, if it has any."""
 
 
-def demands_without_room(
+class CrampedGroup(NamedTuple):
+    """A gang, or a demand that is in none, of which no answer places more than ``most`` members, and so not all."""
+
+    members: Sequence[DemandIndex]
+    most: int
+
+
+def waiting_groups(
+    problem: Problem, demands: Iterable[DemandIndex], placed: Set[DemandIndex]
+) -> list[Sequence[DemandIndex]]:
+    """Return the gangs of which somebody waits, with all their members, and the demands that wait alone."""
+    groups = grouped(
+        (problem.demands[demand].placed_with or demand, demand)
+        for demand in demands
+    )
+    return [
+        members for members in groups.values() if not placed >= set(members)
+    ]
+
+
+def cramped_groups(
     problem: Problem,
     sites: Mapping[DemandIndex, tuple[CandidateSite, ...]],
     placed: Set[DemandIndex],
     options: Options,
     stop: Stop,
-) -> Iterator[DemandIndex]:
-    """Yield the members of gangs that no answer places, of as many gangs as a small part of the time is enough for.
+) -> Iterator[CrampedGroup]:
+    """Yield groups that have too little room, of as many as a small part of the time is enough for.
 
-    Where steps are counted, of all gangs: what is known then must not depend on the clock.
+    Where steps are counted, of all groups: what is known then must not depend on the clock.
 
     Parameters
     ----------
     sites
         The demands that are asked about, and where they can go.
     placed
-        Demands that some answer places: there is room for their gangs.
+        Demands that some answer places.
     """
-    gangs = grouped(
-        (problem.demands[demand].placed_with, demand) for demand in sites
-    )
-    waiting = [
-        members
-        for gang, members in gangs.items()
-        if gang and placed.isdisjoint(members)
-    ]
+    waiting = waiting_groups(problem, sites, placed)
     if not waiting:
         return
     company = _Company(problem)
-    # The solver is imported when it is used first: no gang is to blame for that.
+    # The solver is imported when it is used first: no group is to blame for that.
     cp_model.CpModel()
     if options.steps is None:
         stop = stop.within(_PART * stop.seconds())
 
-    def size(members: Sequence[DemandIndex]) -> int:
-        return sum(len(sites[member]) for member in members)
+    def turn(members: Sequence[DemandIndex]) -> tuple[int, int]:
+        """The highest priorities come first, and what takes long last: there may be no time for it."""
+        highest = max(problem.demands[member].weight for member in members)
+        return -highest, sum(len(sites[member]) for member in members)
 
-    # What takes long comes last: there may be no time for it.
-    for members in sorted(waiting, key=size):
+    for members in sorted(waiting, key=turn):
         if stop.reached():
             break
-        demands = [problem.demands[member] for member in members]
-        if not company.may_make_room(demands):
-            gang_sites = {member: sites[member] for member in members}
-            gang = DemandSubset(company.without(members), members, gang_sites)
-            if _is_without_room(gang, options, stop):
-                yield from members
+        group = DemandSubset(
+            company.without(members),
+            members,
+            {member: sites[member] for member in members},
+        )
+        if not company.may_make_room(group):
+            most = _most_alone(group, options, stop)
+            if most < len(members):
+                yield CrampedGroup(tuple(members), most)
 
 
-def _is_without_room(gang: DemandSubset, options: Options, stop: Stop) -> bool:
-    """Whether it is proven that none of the demands can be placed."""
-    component = Component(gang, placed_weight(gang.problem), ())
+def _most_alone(group: DemandSubset, options: Options, stop: Stop) -> int:
+    """How many members can be placed at most if nobody else is."""
+    if len(group.demands) == 1:
+        [demand] = group.demands
+        first_sites = {demand: group.sites[demand][:_FIRST_SITES]}
+        first = replace(group, sites=first_sites)
+        if _solved(first, options, stop).placements:
+            return 1
+    return len(group.demands) - _solved(group, options, stop).bounds[0]
+
+
+def _solved(group: DemandSubset, options: Options, stop: Stop) -> Component:
+    """The exact model of a group, after so much effort."""
+    component = Component(group, placed_weight(group.problem), ())
     component.improve(0, options, stop.limited(_EFFORT), None)
-    return not component.placements and is_proven(component, 0)
+    return component
 
 
 class _Company:
@@ -114,21 +146,26 @@ class _Company:
             role.rule for demand in problem.demands for role in demand.roles
         )
 
-    def may_make_room(self, gang: Sequence[Demand]) -> bool:
-        """Whether a gang may find room just because of what others have got."""
+    def may_make_room(self, group: DemandSubset) -> bool:
+        """Whether members may find room just because of what others have got."""
         own_users = Tally(
-            claim.key for demand in gang for claim in demand.claims
+            claim.key
+            for member in group.demands
+            for claim in self._problem.demands[member].claims
         )
         shares_claims = any(
             self._users[key] > users for key, users in own_users.items()
         )
-        return shares_claims or any(demand.asks_for_all for demand in gang)
+        return shares_claims or any(
+            may_pass_over(self._problem.demands[member], group.sites[member])
+            for member in group.demands
+        )
 
-    def without(self, gang: Sequence[DemandIndex]) -> Problem:
-        """Return the problem with rules for the members of a gang that they keep whoever else is placed."""
+    def without(self, members: Sequence[DemandIndex]) -> Problem:
+        """Return the problem with rules for the members of a group that they keep whoever else is placed."""
         demands = list(self._problem.demands)
         own_concerned = Tally(
-            role.rule for member in gang for role in demands[member].roles
+            role.rule for member in members for role in demands[member].roles
         )
         kept_rules = {
             rule: rule
@@ -136,7 +173,7 @@ class _Company:
             else self._whoever_comes(rule)
             for rule, concerned in own_concerned.items()
         }
-        for member in gang:
+        for member in members:
             demand = demands[member]
             roles = [
                 role._replace(rule=rule)

@@ -16,7 +16,6 @@ from typing import Final
 from dralloc.objects.choices import Goal, Options
 from dralloc.objects.errors import AllocationError, ModelError
 from dralloc.problem import DemandIndex, Problem
-from dralloc.problem.indices import grouped
 from dralloc.solve.optimum.answered import Answered
 from dralloc.solve.optimum.candidates import (
     CandidateSite,
@@ -33,7 +32,11 @@ from dralloc.solve.optimum.improve import SearchedComponent
 from dralloc.solve.optimum.objective import DemandSubset, Objective
 from dralloc.solve.optimum.packing.component import PackedComponent
 from dralloc.solve.optimum.packing.instance import PackingInstance
-from dralloc.solve.optimum.room import demands_without_room
+from dralloc.solve.optimum.room import (
+    CrampedGroup,
+    cramped_groups,
+    waiting_groups,
+)
 from dralloc.solve.optimum.stopping import Stop, Stopped, TooLarge
 from dralloc.solve.work import phase
 
@@ -42,9 +45,9 @@ __all__ = ["Split", "Stage", "Surveys"]
 _DIVISION: Final = 0.4
 """The part of the time that may pass until it is known what classes can count."""
 
-_GANG_CANDIDATES: Final = 40_000
-"""Where a cluster is too large to look at every device, gangs with so many candidates together are looked at by
-themselves."""
+_CANDIDATES_OF_SUSPECTS: Final = 40_000
+"""Where a cluster is too large to look at every device, demands that wait and have so many candidates together are
+looked at by themselves."""
 
 _demand_of = attrgetter("demand")
 
@@ -140,6 +143,8 @@ class Split:
         self._stop = stop
         self.components: list[Part] = []
         self.failures: list[AllocationError] = []
+        # Of gangs of which not all members have room, how many have.
+        self._most_of_gang: dict[str, int] = {}
         self._demands: Sequence[DemandIndex] = sorted(
             demand for answer in answers for demand in answer.subset.demands
         )
@@ -221,12 +226,16 @@ class Split:
         if not self._options.per_device and self._is_too_large_to_survey():
             hopeless: Set[DemandIndex] = frozenset()
             with suppress(Stopped):
-                hopeless = self._hopeless_of_large()
+                hopeless = self._without_room(self._suspects())
             demands = [
                 demand for demand in self._demands if demand not in hopeless
             ]
             if demands:
-                self._add_searched(DemandSubset(problem, demands))
+                self._add_searched(
+                    DemandSubset(
+                        problem, demands, most_of_gang=self._most_of_gang
+                    )
+                )
             return
         surveyed = self._surveys.survey(problem, self._demands, self._stop)
         for demand in self._placed.keys() - surveyed.sites.keys():
@@ -235,62 +244,62 @@ class Split:
             )
         self.failures += surveyed.failures
         if not self._options.per_device:
-            surveyed = self._without_hopeless_gangs(surveyed)
+            hopeless = self._without_room(surveyed.sites)
+            sites = {
+                demand: demand_sites
+                for demand, demand_sites in surveyed.sites.items()
+                if demand not in hopeless
+            }
+            surveyed = replace(surveyed, sites=sites)
         parts = components(problem, surveyed, self._stage.goal, self._stop)
         for members in parts:
             sites = {demand: surveyed.sites[demand] for demand in members}
-            self._add_searched(DemandSubset(problem, members, sites))
-
-    def _without_hopeless_gangs(
-        self, surveyed: CandidateSurvey
-    ) -> CandidateSurvey:
-        """Leave out gangs that nobody can place."""
-        hopeless = self._hopeless(surveyed)
-        sites = {
-            demand: demand_sites
-            for demand, demand_sites in surveyed.sites.items()
-            if demand not in hopeless
-        }
-        return replace(surveyed, sites=sites)
-
-    def _hopeless(self, surveyed: CandidateSurvey) -> set[DemandIndex]:
-        """Return the members of surveyed gangs that nobody can place."""
-        return set(
-            demands_without_room(
-                self._stage.problem,
-                surveyed.sites,
-                self._placed.keys(),
-                self._options,
-                self._stop,
+            self._add_searched(
+                DemandSubset(problem, members, sites, self._most_of_gang)
             )
-        )
 
-    def _hopeless_of_large(self) -> set[DemandIndex]:
-        """Return the members of gangs that nobody can place, of those that wait and have few candidates.
+    def _without_room(
+        self, sites: Mapping[DemandIndex, tuple[CandidateSite, ...]]
+    ) -> Set[DemandIndex]:
+        """Return demands that nobody can place; and note the gangs of which not all can be placed."""
+        hopeless: set[DemandIndex] = set()
+        for group in cramped_groups(
+            self._stage.problem,
+            sites,
+            self._placed.keys(),
+            self._options,
+            self._stop,
+        ):
+            if group.most == 0:
+                hopeless.update(group.members)
+            else:
+                self._note_most(group)
+        return hopeless
 
-        Where there is too much to survey all of it.
-        """
+    def _note_most(self, group: CrampedGroup) -> None:
+        """Note how many of a gang have room. Of several gangs that are placed together it is not known who has."""
         demands = self._stage.problem.demands
-        gangs = grouped(
-            (demands[demand].placed_with, demand) for demand in self._demands
-        )
-        sizes = {
-            gang: sum(map(self._capabilities.all_candidates, members))
-            for gang, members in self._stop.hundreds(gangs.items())
-            if gang and self._placed.keys().isdisjoint(members)
-        }
+        gangs = {demands[member].gang for member in group.members}
+        if len(gangs) == 1:
+            [gang] = gangs
+            self._most_of_gang[gang] = group.most
+
+    def _suspects(self) -> Mapping[DemandIndex, tuple[CandidateSite, ...]]:
+        """The sites of demands that wait and have few candidates, where there is too much to survey all of it."""
+        problem = self._stage.problem
+        waiting = waiting_groups(problem, self._demands, self._placed.keys())
+        sizes = [
+            (sum(map(self._capabilities.all_candidates, members)), members)
+            for members in self._stop.hundreds(waiting)
+        ]
         asked: list[DemandIndex] = []
-        allowance = _GANG_CANDIDATES
-        for gang in sorted(sizes, key=lambda gang: sizes[gang]):
-            allowance -= sizes[gang]
+        allowance = _CANDIDATES_OF_SUSPECTS
+        for candidates, members in sorted(sizes):
+            allowance -= candidates
             if allowance < 0:
                 break
-            asked += gangs[gang]
-        if not asked:
-            return set()
-        return self._hopeless(
-            self._surveys.survey(self._stage.problem, asked, self._stop)
-        )
+            asked += members
+        return self._surveys.survey(problem, asked, self._stop).sites
 
     @cached_property
     def _capabilities(self) -> NodeCapabilities:

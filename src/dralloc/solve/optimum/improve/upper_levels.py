@@ -26,6 +26,7 @@ from dralloc.problem.inter_pod import Affinity, InterPodRule, Spread
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.solution import Placement, charged_grants
 from dralloc.solve.optimum.answered import Answered, is_proven
+from dralloc.solve.optimum.candidates import may_pass_over
 from dralloc.solve.optimum.component import Component
 from dralloc.solve.optimum.improve.incumbent import Bonds
 from dralloc.solve.optimum.objective import (
@@ -160,7 +161,9 @@ class UpperLevels:
         passing_over = [
             demand
             for demand in subset.demands
-            if _may_pass_over(subset, demand)
+            if may_pass_over(
+                problem.demands[demand], subset.sites.get(demand, ())
+            )
         ]
         left_out = _with_dependents(problem, self._bonds, passing_over)
         for level in self._levels[:-1]:
@@ -188,15 +191,6 @@ def _split(
     for placement in placements:
         (own if placement.demand in members else others).append(placement)
     return own, others
-
-
-def _may_pass_over(subset: DemandSubset, demand: DemandIndex) -> bool:
-    """Whether there is a device that a demand has to take, or cannot take, unless others have filled it."""
-    return subset.problem.demands[demand].asks_for_all and any(
-        choice.loose or choice.blocked
-        for site in subset.sites.get(demand, ())
-        for choice in site.choices()
-    )
 
 
 def _with_company(

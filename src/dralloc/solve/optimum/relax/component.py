@@ -144,7 +144,7 @@ class ComponentRelaxation:
 
     def recall(self, prices: Sequence[LevelPrices], stop: Stop) -> None:
         """Keep what the prices of an earlier answer prove here, and appraise demands by these prices."""
-        ladder = RelaxationLadder(self._own_problem(), self._tiers, stop)
+        ladder = self._new_ladder(stop)
         bound = ladder.bound_by(prices)
         if bound is not None:
             self.bound = bound
@@ -292,11 +292,14 @@ class ComponentRelaxation:
     def _ladder_until(self, stop: Stop) -> RelaxationLadder:
         """Return the ladder, as far up as it was climbed."""
         if self._ladder is None:
-            self._ladder = RelaxationLadder(
-                self._own_problem(), self._tiers, stop
-            )
+            self._ladder = self._new_ladder(stop)
         self._ladder.allow(stop)
         return self._ladder
+
+    def _new_ladder(self, stop: Stop) -> RelaxationLadder:
+        return RelaxationLadder(
+            self._own_problem(), self._tiers, stop, self._subset.most_of_gang
+        )
 
     def _appraise(self, ladder: RelaxationLadder) -> None:
         with suppress(Stopped):

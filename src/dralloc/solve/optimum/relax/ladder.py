@@ -9,13 +9,14 @@ possible of them is placed.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from math import floor, inf, isfinite, log2
 from operator import mul
 from time import perf_counter
+from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -130,14 +131,21 @@ class RelaxationLadder:
         What answers cost.
     stop
         When there is no time for more; see `allow`.
+    most_of_gang
+        As `DemandSubset` has it.
     """
 
     def __init__(
-        self, problem: Problem, tiers: Sequence[Objective], stop: Stop
+        self,
+        problem: Problem,
+        tiers: Sequence[Objective],
+        stop: Stop,
+        most_of_gang: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self.problem = problem
         self.tiers = tiers
         self.stop = stop
+        self._most_of_gang = most_of_gang
         self._rungs = deque(_rungs(len(problem.nodes)))
         self._best: tuple[int, ...] | None = None
         self._needed = 0.0
@@ -161,7 +169,13 @@ class RelaxationLadder:
     @cached_property
     def market(self) -> Market:
         """What nodes offer and demands need; raises `Stopped` if there is no time to find out."""
-        return market_of(self.problem, self.stop, with_patterns, with_halves)
+        return market_of(
+            self.problem,
+            self.stop,
+            with_patterns,
+            with_halves,
+            most_of_gang=self._most_of_gang,
+        )
 
     def allow(self, stop: Stop) -> None:
         """Set another time to stop, for climbing on."""

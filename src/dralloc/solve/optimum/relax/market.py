@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from math import gcd
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -33,7 +34,7 @@ _LARGEST: Final = 2**31
 
 
 class MarketGang(NamedTuple):
-    """Demands of which as many as the quorum says are placed, or none: a gang, or users of a claim.
+    """A gang, or users of a claim: as many of them are placed as the quorum says, or none, and ``most`` at most.
 
     Parameters
     ----------
@@ -45,6 +46,7 @@ class MarketGang(NamedTuple):
 
     places: tuple[tuple[int, int], ...]
     quorum: int
+    most: int
     domains: tuple[int, ...] | None
 
 
@@ -92,6 +94,7 @@ class Market:
         demand_kinds: DemandKinds,
         offers: NodeOffers,
         stop: Stop,
+        most_of_gang: Mapping[str, int],
     ) -> None:
         self.problem = problem
         self.demand_kinds = demand_kinds
@@ -113,7 +116,7 @@ class Market:
         ]
         self.room = [self._room(shape) for shape in demand_kinds.shapes]
         self.nodes = [self._nodes(kind) for kind in demand_kinds.kinds]
-        self._gather_gangs()
+        self._gather_gangs(most_of_gang)
 
     # Arrays.
 
@@ -286,7 +289,7 @@ class Market:
 
     # Gangs.
 
-    def _gather_gangs(self) -> None:
+    def _gather_gangs(self, most_of_gang: Mapping[str, int]) -> None:
         """Sort out the gangs that cannot be placed even alone, and the domains where they cannot."""
         self.gangs: list[MarketGang] = []
         kinds = self.demand_kinds.kinds
@@ -299,8 +302,14 @@ class Market:
             for kind_index, kind in enumerate(kinds)
             for member_index, member in enumerate(kind.members)
         }
-        for members in self.stop.hundreds(self.demand_kinds.gangs.values()):
-            gang = self._gang(members, [place_of[member] for member in members])
+        for name, members in self.stop.hundreds(
+            self.demand_kinds.gangs.items()
+        ):
+            most = len(members)
+            if isinstance(name, str):
+                most = most_of_gang.get(name, most)
+            places = [place_of[member] for member in members]
+            gang = self._gang(members, places, most)
             for kind_index, member_index in gang.places:
                 self.lone[kind_index][member_index] = False
                 self.placeable[kind_index][member_index] = gang.domains != ()
@@ -319,7 +328,10 @@ class Market:
         return np.array(domain_of, dtype=np.int64)
 
     def _gang(
-        self, members: Sequence[DemandIndex], places: Sequence[tuple[int, int]]
+        self,
+        members: Sequence[DemandIndex],
+        places: Sequence[tuple[int, int]],
+        most: int,
     ) -> MarketGang:
         first = self.problem.demands[members[0]]
         quorum = _quorum(first, len(members))
@@ -328,14 +340,14 @@ class Market:
         domains: tuple[int, ...] | None
         if len(choices) > 1 or not max(choices):
             domains = None if room.sum() >= quorum else ()
-            return MarketGang(tuple(places), quorum, domains)
+            return MarketGang(tuple(places), quorum, most, domains)
         domain_of = self.domain_of[max(choices)]
         inside = domain_of >= 0
         room_of_domain = np.bincount(
             domain_of[inside], weights=room[: len(inside)][inside]
         )
         domains = tuple(np.flatnonzero(room_of_domain >= quorum).tolist())
-        return MarketGang(tuple(places), quorum, domains)
+        return MarketGang(tuple(places), quorum, most, domains)
 
     def _gang_room(self, places: Sequence[tuple[int, int]]) -> Integers:
         """By node, how many of a gang's demands could be there at most, if there was nobody else.
@@ -372,7 +384,10 @@ def _quorum(member: Demand, size: int) -> int:
 
 
 def market_of(
-    problem: Problem, stop: Stop, *closer: Callable[[NodeOffers], NodeOffers]
+    problem: Problem,
+    stop: Stop,
+    *closer: Callable[[NodeOffers], NodeOffers],
+    most_of_gang: Mapping[str, int] = MappingProxyType({}),
 ) -> Market:
     """Read what demands need and what nodes offer.
 
@@ -380,6 +395,8 @@ def market_of(
     ----------
     closer
         What limits offers more closely, one after the other.
+    most_of_gang
+        As `dralloc.solve.optimum.objective.DemandSubset` has it.
 
     Raises
     ------
@@ -390,7 +407,7 @@ def market_of(
     offers = node_offers_of(problem, demand_kinds, stop)
     for with_more_rows in closer:
         offers = with_more_rows(offers)
-    return Market(problem, demand_kinds, offers, stop)
+    return Market(problem, demand_kinds, offers, stop, most_of_gang)
 
 
 def _unit(divisor: int, largest: int) -> int:

@@ -331,6 +331,7 @@ class NodeModel:
             self._cp.add(sum(here) <= len(group.members) * is_here)
             everybody += here
         self._cp.add(sum(everybody) >= gang.quorum * is_here)
+        self._cp.add(sum(everybody) <= gang.most * is_here)
         return is_here
 
     # Answers.

@@ -250,21 +250,22 @@ def _gang_value(gang: MarketGang, values: Sequence[Integers]) -> int:
             int(values[kind][member_index].max(initial=-_FAR))
             for kind, member_index in gang.places
         ]
-        return _worth(anywhere, gang.quorum)
+        return _worth(anywhere, gang)
     best = 0
     for domain in gang.domains:
         inside = [
             int(values[kind][member_index, domain])
             for kind, member_index in gang.places
         ]
-        best = max(best, _worth(inside, gang.quorum))
+        best = max(best, _worth(inside, gang))
     return best
 
 
-def _worth(values: Sequence[int], quorum: int) -> int:
-    """The best sum over as many as a quorum, at least; 0 if that is better."""
-    if len(values) < quorum:
+def _worth(values: Sequence[int], gang: MarketGang) -> int:
+    """The best sum over as many as a quorum, at least, and as have room, at most; 0 if that is better."""
+    if len(values) < gang.quorum:
         return 0
     best = sorted(values, reverse=True)
-    needed, optional = best[:quorum], best[quorum:]
+    needed = best[: gang.quorum]
+    optional = best[gang.quorum : gang.most]
     return max(0, sum(needed) + sum(value for value in optional if value > 0))
