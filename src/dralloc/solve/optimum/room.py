@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from dralloc.objects.choices import Options
-from dralloc.problem import DemandIndex, Problem
+from dralloc.problem import Demand, DemandIndex, Problem
 from dralloc.problem.indices import grouped
 from dralloc.problem.inter_pod import (
     Affinity,
@@ -58,14 +58,31 @@ class CrampedGroup(NamedTuple):
 def waiting_groups(
     problem: Problem, demands: Iterable[DemandIndex], placed: Set[DemandIndex]
 ) -> list[Sequence[DemandIndex]]:
-    """Return the gangs of which somebody waits, with all their members, and the demands that wait alone."""
+    """Return the gangs of which somebody waits, with all their members, and demands that wait alone.
+
+    A demand for a single device has room wherever it can go.
+    """
     groups = grouped(
         (problem.demands[demand].placed_with or demand, demand)
         for demand in demands
     )
     return [
-        members for members in groups.values() if not placed >= set(members)
+        members
+        for members in groups.values()
+        if not placed >= set(members)
+        and not (len(members) == 1 and _is_simple(problem.demands[members[0]]))
     ]
+
+
+def _is_simple(demand: Demand) -> bool:
+    """Whether all that matters about a demand is where one device is that may serve it."""
+    claims = [claim for claim in demand.claims if not claim.is_synthetic]
+    requests = [request for claim in claims for request in claim.requests]
+    return (
+        not demand.roles
+        and len(requests) == 1
+        and all(spec.count == 1 for spec in requests[0].alternatives)
+    )
 
 
 def cramped_groups(

@@ -330,9 +330,9 @@ def test_a_model_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-@pytest.mark.parametrize(("few_sites", "times"), [(2, 0), (3_000, 1)])
+@pytest.mark.parametrize(("most_sites", "times"), [(2, 0), (3_000, 1)])
 def test_it_goes_by_nodes_where_few_sites_have_many_candidates(
-    monkeypatch: pytest.MonkeyPatch, jobs: int, few_sites: int, times: int
+    monkeypatch: pytest.MonkeyPatch, jobs: int, most_sites: int, times: int
 ) -> None:
     levels: list[int] = []
 
@@ -342,7 +342,9 @@ def test_it_goes_by_nodes_where_few_sites_have_many_candidates(
     module = "dralloc.solve.optimum.improve.component"
     monkeypatch.setattr(f"{module}.nodes_first", note)
     monkeypatch.setattr(f"{module}._SMALL", 1)
-    monkeypatch.setattr(f"{module}._FEW_SITES", few_sites)
+    monkeypatch.setattr(
+        "dralloc.solve.optimum.improve.nodes_first._MOST_SITES", most_sites
+    )
     component = searched(fractions(), ())
     component.improve(0, Options(jobs=jobs), Stop.after(60), None)
     assert levels == [0] * times

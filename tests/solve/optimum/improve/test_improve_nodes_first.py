@@ -89,12 +89,15 @@ def test_who_is_in_the_way_goes_to_another_node() -> None:
     assert nodes == [1, 0, 0]
 
 
-def test_it_is_not_tried_before_there_is_a_relaxation() -> None:
+def test_it_needs_no_relaxation_before_it() -> None:
     component = with_somebody_in_the_way()
     component.relaxation = ComponentRelaxation(
         component.subset, component.tiers
     )
-    assert nodes_first(component, 0, Options(), Stop()) is None
+    assert nodes_first(component, 0, Options(), Stop.after(0.0)) is None
+    outcome = nodes_first(component, 0, Options(), Stop())
+    assert outcome is not None
+    assert len(outcome.placements) == 3
 
 
 def test_searching_takes_it_over(monkeypatch: pytest.MonkeyPatch) -> None:

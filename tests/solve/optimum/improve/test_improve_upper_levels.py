@@ -24,6 +24,7 @@ from dralloc.solve.optimum.candidates import survey
 from dralloc.solve.optimum.component import Component
 from dralloc.solve.optimum.improve import SearchedComponent, upper_levels
 from dralloc.solve.optimum.improve import component as searched_component
+from dralloc.solve.optimum.improve import nodes_first as by_nodes
 from dralloc.solve.optimum.improve.upper_levels import UpperLevels
 from dralloc.solve.optimum.objective import (
     DemandSubset,
@@ -70,23 +71,23 @@ def component_of(
     )
 
 
-def solved_levels(
-    problem: Problem, placements: Sequence[Placement] = ()
-) -> list[Component]:
-    component = component_of(problem, placements)
-    levels = UpperLevels(component.subset, component.tiers, ANY_SIZE)
+def solved_levels(problem: Problem, largest: int = ANY_SIZE) -> list[Component]:
+    component = component_of(problem)
+    levels = UpperLevels(component.subset, component.tiers, largest)
     return list(levels.solved(component, Options(), Stop()))
 
 
 @THOROUGH
-@given(in_levels())
+@given(in_levels(), st.sampled_from((ANY_SIZE, 0)))
 def test_what_is_proven_of_the_highest_levels_holds_for_all(
-    problem: Problem,
+    problem: Problem, largest: int
 ) -> None:
+    """Also of those that are too large for the exact model, and are solved by nodes."""
     optimum = solve(problem, Options(per_device=True)).placements
     weight = placed_weight(problem)[0]
-    for component in solved_levels(problem):
-        assert is_proven(component, 0)
+    for component in solved_levels(problem, largest):
+        if largest:
+            assert is_proven(component, 0)
         members = set(component.subset.demands)
         own = [
             placement for placement in optimum if placement.demand in members
@@ -95,11 +96,13 @@ def test_what_is_proven_of_the_highest_levels_holds_for_all(
 
 
 @THOROUGH
-@given(in_levels())
-def test_their_answer_is_part_of_an_answer_to_all(problem: Problem) -> None:
+@given(in_levels(), st.sampled_from((ANY_SIZE, 0)))
+def test_their_answer_is_part_of_an_answer_to_all(
+    problem: Problem, largest: int
+) -> None:
     """That is not better where all that they gain is worth less than who has no room beside them."""
     start = within_caps(problem, first_fit(problem).placements)
-    levels = UpperLevels(everything(problem), placed_weight(problem), ANY_SIZE)
+    levels = UpperLevels(everything(problem), placed_weight(problem), largest)
     for component in levels.solved(component_of(problem), Options(), Stop()):
         answer = levels.answer_with(component, start)
         if answer is not None:
@@ -173,7 +176,7 @@ def together(problem: Problem, upper: Sequence[int]) -> list[DemandIndex]:
 def test_searching_takes_over_what_is_proven_of_the_highest_level(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Here nothing else helps: neither a bound, nor neighbourhoods, nor the model of all demands."""
+    """Here nothing else helps: neither a bound, nor neighbourhoods, nor a model of all demands."""
     problem = two_levels().problem()
     component = component_of(problem, first_fit(problem).placements[:2])
 
@@ -183,6 +186,7 @@ def test_searching_takes_over_what_is_proven_of_the_highest_level(
     again: list[Sequence[Placement]] = []
     component.take_starts_again = lambda *_: again.append(component.placements)
     monkeypatch.setattr(SearchedComponent, "_decide", give_up)
+    monkeypatch.setattr(SearchedComponent, "_by_nodes", lambda *_: None)
     monkeypatch.setattr(SearchedComponent, "climb", lambda *_: None)
     monkeypatch.setattr(SearchedComponent, "_search", lambda *_, **__: None)
     component.improve(0, Options(jobs=2), Stop.after(60.0), None)
@@ -259,10 +263,25 @@ def test_after_a_level_that_is_not_decided_no_more_follow() -> None:
     assert len(list(solved)) == 1
 
 
-def test_levels_that_are_too_large_are_left_out() -> None:
+def test_levels_that_are_too_large_are_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They have three sites, and six candidates."""
     problem = two_levels().problem()
+    monkeypatch.setattr(by_nodes, "_MOST_SITES", 2)
     assert levels_of_problem(problem, largest=5).is_empty
     assert not levels_of_problem(problem, largest=6).is_empty
+    monkeypatch.setattr(by_nodes, "_MOST_SITES", 3)
+    assert not levels_of_problem(problem, largest=5).is_empty
+
+
+def test_levels_that_are_too_large_for_the_exact_model_are_solved_by_nodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Component, "improve", lambda *_: None)
+    problem = two_levels().problem()
+    [component] = solved_levels(problem, largest=5)
+    assert component.bounds[0] == 100
 
 
 def test_of_others_stay_those_who_have_room() -> None:

@@ -17,7 +17,11 @@ from dralloc.solve.optimum.answered import is_proven
 from dralloc.solve.optimum.beside import Companion
 from dralloc.solve.optimum.candidates import CandidateSite
 from dralloc.solve.optimum.component import Component
-from dralloc.solve.optimum.improve.nodes_first import NodesFirst, nodes_first
+from dralloc.solve.optimum.improve.nodes_first import (
+    NodesFirst,
+    may_go_by_nodes,
+    nodes_first,
+)
 from dralloc.solve.optimum.improve.search import NeighbourhoodSearch
 from dralloc.solve.optimum.improve.upper_levels import UpperLevels
 from dralloc.solve.optimum.objective import (
@@ -37,9 +41,6 @@ __all__ = [
 
 _SMALL: Final = 16_000
 """Up to so many candidates, the exact model may decide in no time."""
-
-_FEW_SITES: Final = 3_000
-"""With up to so many sites, it takes seconds to put whole demands on nodes."""
 
 _TINY: Final = 2_000
 """Up to so many candidates, the exact model is as fast as any other search."""
@@ -285,10 +286,9 @@ class SearchedComponent(Component):
 
     def _may_go_by_nodes(self, level: int) -> bool:
         """Whether it is worth it to solve a tier by nodes."""
-        site_count = sum(map(len, self.subset.sites.values()))
         return (
             level == 0
-            and 0 < site_count <= _FEW_SITES
+            and may_go_by_nodes(self.subset)
             and not self._was_solved_by_nodes
         )
 

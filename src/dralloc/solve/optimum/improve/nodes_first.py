@@ -23,7 +23,10 @@ from dralloc.solve.optimum.component import Component, Part
 from dralloc.solve.optimum.objective import DemandSubset
 from dralloc.solve.optimum.stopping import Stop, Stopped
 
-__all__ = ["NodesFirst", "nodes_first"]
+__all__ = ["NodesFirst", "may_go_by_nodes", "nodes_first"]
+
+_MOST_SITES: Final = 10_000
+"""With up to so many sites, it takes seconds to put whole demands on nodes."""
 
 _NODES: Final = 0.4
 _DEVICES: Final = 0.5
@@ -39,6 +42,11 @@ class NodesFirst(NamedTuple):
 
     bound: int
     placements: Sequence[Placement]
+
+
+def may_go_by_nodes(subset: DemandSubset) -> bool:
+    """Whether it is known where demands can go, and whether these sites are few enough."""
+    return 0 < sum(map(len, subset.sites.values())) <= _MOST_SITES
 
 
 def nodes_first(

@@ -25,10 +25,18 @@ from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.inter_pod import Affinity, InterPodRule, Spread
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.solution import Placement, charged_grants
-from dralloc.solve.optimum.answered import Answered, is_proven
+from dralloc.solve.optimum.answered import (
+    Answered,
+    is_proven,
+    raise_bounds,
+)
 from dralloc.solve.optimum.candidates import may_pass_over
 from dralloc.solve.optimum.component import Component
 from dralloc.solve.optimum.improve.incumbent import Bonds
+from dralloc.solve.optimum.improve.nodes_first import (
+    may_go_by_nodes,
+    nodes_first,
+)
 from dralloc.solve.optimum.objective import (
     DemandSubset,
     Objective,
@@ -54,12 +62,13 @@ class UpperLevels:
     tiers
         What counts; of these the first, which is one of the weight, is solved.
     largest
-        Levels with more candidates are left out.
+        Levels with more candidates have no exact model; if they have few sites, they are solved by nodes.
     """
 
     def __init__(
         self, subset: DemandSubset, tiers: Sequence[Objective], largest: int
     ) -> None:
+        self._largest = largest
         self._problem = problem = subset.problem
         self._bonds = Bonds(problem)
         self._levels = levels_of(
@@ -74,7 +83,7 @@ class UpperLevels:
             }
             part = replace(subset, demands=demands, sites=sites)
             component = Component(part, tiers, ())
-            if component.size > largest:
+            if component.size > largest and not may_go_by_nodes(part):
                 break
             self._components.append(component)
 
@@ -86,7 +95,7 @@ class UpperLevels:
     def solved(
         self, answer: Answered, options: Options, stop: Stop
     ) -> Iterator[Component]:
-        """Solve them one after the other by the exact model, and give them out.
+        """Solve them one after the other, and give them out.
 
         Left out is what is decided by then, or meanwhile; and if some levels are not, no more follow.
 
@@ -120,7 +129,14 @@ class UpperLevels:
         own, _ = _split(component, answer.placements)
         component.consider(own)
         part = stop.within(_PART * stop.seconds())
-        component.improve(0, options, replace(part, cancelled=is_over), None)
+        until = replace(part, cancelled=is_over)
+        if component.size <= self._largest:
+            component.improve(0, options, until, None)
+            return
+        outcome = nodes_first(component, 0, options, until)
+        if outcome is not None:
+            raise_bounds(component, [outcome.bound])
+            component.consider(outcome.placements)
 
     def _is_decided(self, answer: Answered, level_count: int) -> bool:
         """Whether it is known that there is no more of the highest levels."""

@@ -227,7 +227,8 @@ class ComponentRelaxation:
 
         Returns
         -------
-        With the demands as the whole problem numbers them; None if there is no relaxation yet, or no time.
+        With the demands as the whole problem numbers them; None if the tier is none of the weight, or if there was no
+        time for an answer.
 
         Raises
         ------
@@ -235,14 +236,11 @@ class ComponentRelaxation:
             It is time to stop before there is an integer program.
         """
         weights = self._tiers[level].weights
-        if (
-            self._ladder is None
-            or self._ladder.known_market is None
-            or weights is None
-        ):
+        if weights is None:
             return None
-        model = NodeModel(self._ladder.known_market, stop)
-        levels = self._ladder.levels
+        ladder = self._ladder_until(stop)
+        model = NodeModel(ladder.market, stop)
+        levels = ladder.levels
         for weight_level, reached, best in zip(
             levels, *known_of(answer, levels), strict=True
         ):
