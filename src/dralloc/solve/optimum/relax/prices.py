@@ -4,10 +4,10 @@ Let every row have a price of 0 or more. An answer draws on a row up to its limi
 than all limits cost. A demand that is placed on a node pays at least what the cheapest way costs that there is for it
 on that node; of a claim that several demands use, each pays a part, all together no more than it costs. So the weight
 of an answer is at most what all limits cost, plus for each demand its weight less what it pays on the cheapest node,
-where that is more than 0. A gang is placed as far as its quorum says or not at all, and so its demands count together;
-in one domain, if it needs one. Of a shared device a row may count who takes a share: instead of its limit there is what
-the dearest pattern costs, as what is taken of the device is part of a pattern. Ranks of alternatives can have a price,
-too: then it is the weight less what ranks cost that is bounded.
+where that is more than 0. A gang is placed as far as its quorum says or not at all, and so its demands count together,
+no more of them than have room; in one domain, if it needs one. Of a shared device a row may count who takes a share:
+instead of its limit there is what the dearest pattern costs, as what is taken of the device is part of a pattern. Ranks
+of alternatives can have a price, too: then it is the weight less what ranks cost that is bounded.
 
 The better the prices, the better the bound; but it holds for all of them (Lagrange; Geoffrion 1974).
 """
