@@ -21,6 +21,7 @@ from dralloc.solve.scheduler.filters import (
     feasible_nodes_to_find,
     first_rejection,
 )
+from dralloc.solve.scheduler.node_info import NodeInfo
 from dralloc.solve.scheduler.plugin import (
     Check,
     Cycle,
@@ -32,8 +33,7 @@ from dralloc.solve.scheduler.plugin import (
 )
 from dralloc.solve.scheduler.plugins import PLUGINS
 from dralloc.solve.scheduler.pod_claims import OpenClaims
-from dralloc.solve.scheduler.scheduler import after_filters
-from dralloc.solve.scheduler.snapshot import NodeInfo
+from dralloc.solve.scheduler.preemption import after_filters
 
 __all__ = ["PlainScheduler"]
 

@@ -20,13 +20,14 @@ import wire
 from control_plane import assets, path_of, program
 from dralloc.lab.simulate import Arrival, check_state, placer_of
 from dralloc.lab.simulate.arrivals import Incoming, incoming
-from dralloc.lab.simulate.placing import SchedulerPlacer, WaitingQueue
+from dralloc.lab.simulate.placing import SchedulerPlacer
 from dralloc.lab.simulate.simulation import ArrivalState, Simulation
+from dralloc.lab.simulate.waiting_queue import WaitingQueue
 from dralloc.objects.api.base import to_wire
 from dralloc.objects.choices import Choices, Mode
 from dralloc.objects.names import ClaimKey
 from dralloc.solve.scheduler import Attempt
-from dralloc.solve.scheduler.snapshot import NodeInfo
+from dralloc.solve.scheduler.node_info import NodeInfo
 from examples import examples
 from live_plane import SCHEDULER_GATES, LivePlane, live
 from wire import Json

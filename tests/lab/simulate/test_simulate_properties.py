@@ -20,13 +20,8 @@ from dralloc.lab.simulate import (
     room_making,
 )
 from dralloc.lab.simulate.arrivals import Incoming, incoming
-from dralloc.lab.simulate.placing import (
-    BatchPlacer,
-    Placer,
-    RunPlacer,
-    SchedulerPlacer,
-    WaitingQueue,
-)
+from dralloc.lab.simulate.batch_placing import BatchPlacer
+from dralloc.lab.simulate.placing import Placer, RunPlacer, SchedulerPlacer
 from dralloc.lab.simulate.simulation import (
     Decisions,
     History,
@@ -34,6 +29,7 @@ from dralloc.lab.simulate.simulation import (
     MoveTimes,
     Simulation,
 )
+from dralloc.lab.simulate.waiting_queue import WaitingQueue
 from dralloc.objects.choices import Choices, Mode
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.solution import Placement

@@ -22,9 +22,9 @@ from dralloc.lab.simulate import (
     PoissonArrivals,
     Simulated,
 )
+from dralloc.lab.simulate.kept_answers import KeptAnswers
 from dralloc.lab.simulate.means import MeanInterval
 from dralloc.lab.simulate.measures import FragmentationCause
-from dralloc.lab.simulate.placing import KeptAnswers
 from dralloc.lab.traces import mig_month
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.features import ALL_FEATURES

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from dralloc.objects.choices import Goal
 from dralloc.problem.indices import DemandIndex
-from dralloc.solve.optimum.candidates import components, survey
+from dralloc.solve.optimum.candidates import survey
+from dralloc.solve.optimum.sharing import components
 from solve.optimum.problem_builder import (
     AlternativeSpec,
     ProblemBuilder,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import dralloc
 from dralloc.objects.errors import ExpressionFailure, FatalError
-from dralloc.solve.optimum.candidates import summed_up
+from dralloc.solve.optimum.selector_failures import summed_up
 from wire import (
     Json,
     claim,

@@ -22,7 +22,7 @@ from dralloc.problem.solution import Placement, Status
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, search, solve
 from dralloc.solve.optimum.answered import is_proven
-from dralloc.solve.optimum.candidates import CandidateSurvey, components, survey
+from dralloc.solve.optimum.candidates import CandidateSurvey, survey
 from dralloc.solve.optimum.component import (
     Component,
     TimeSharing,
@@ -36,6 +36,7 @@ from dralloc.solve.optimum.objective import (
     placed_weight,
 )
 from dralloc.solve.optimum.search import Watch, solve_linear
+from dralloc.solve.optimum.sharing import components
 from dralloc.solve.optimum.solvers import cp_model, model_builder
 from dralloc.solve.optimum.stopping import Cancelled, Stop, Stopped
 from examples import INDEPENDENT, examples

@@ -14,8 +14,8 @@ from dralloc.problem import DemandIndex, Problem, indices
 from dralloc.problem.solution import Placement, Solution
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.policies import POLICIES, place
-from dralloc.solve.policies.table import (
-    ScoredRun,
+from dralloc.solve.policies.scored_run import ScoredRun
+from dralloc.solve.policies.scores import (
     Scoring,
     least_fragmentation,
     least_left,

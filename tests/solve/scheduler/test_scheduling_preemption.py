@@ -24,7 +24,7 @@ from dralloc.objects.cluster import Cluster
 from dralloc.objects.features import ALL_FEATURES
 from dralloc.objects.names import ClaimKey
 from dralloc.solve.scheduler import Profile, Scheduler, SchedulingRun
-from dralloc.solve.scheduler.scheduler import USUAL
+from dralloc.solve.scheduler.release import USUAL
 from examples import INDEPENDENT, examples
 from preemptions import Crowd, crowds
 from wire import (

@@ -36,9 +36,9 @@ from dralloc.problem.solution import Placement, Solution
 from dralloc.problem.subproblem import cut, replicate
 from dralloc.solve.first_fit.batch import QuickRun, place_all
 from dralloc.solve.optimum import solve
-from dralloc.solve.optimum.candidates import NodeCapabilities
 from dralloc.solve.optimum.improve import NeighbourhoodSearch
 from dralloc.solve.optimum.model import Model
+from dralloc.solve.optimum.node_capabilities import NodeCapabilities
 from dralloc.solve.optimum.objective import (
     DemandSubset,
     Objective,

@@ -33,7 +33,8 @@ from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.stopping import Stop
 from dralloc.solve.scheduler import Profile, read_profiles
 from dralloc.solve.scheduler.groups import find_groups
-from dralloc.solve.scheduler.scheduler import Release, Scheduler
+from dralloc.solve.scheduler.release import Release
+from dralloc.solve.scheduler.scheduler import Scheduler
 from dralloc.solve.work import phase
 
 __all__ = ["Preemption", "preempt"]

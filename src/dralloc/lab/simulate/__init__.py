@@ -1,7 +1,10 @@
 """Time: pods arrive, run and leave, and a policy decides who gets which devices when.
 
 - `dralloc.lab.simulate.arrivals`: who arrives, from a file or by chance, and the cluster with all of them;
-- `dralloc.lab.simulate.placing`: who waits, and who finds places for them;
+- `dralloc.lab.simulate.waiting_queue`: who waits;
+- `dralloc.lab.simulate.placing`: who finds places for them, one after the other;
+- `dralloc.lab.simulate.batch_placing`: who finds places for all of them together;
+- `dralloc.lab.simulate.kept_answers`: what solvers answered, in a file;
 - `dralloc.lab.simulate.room`: who gives way to whom, and who moves;
 - `dralloc.lab.simulate.simulation`: what happens, in order;
 - `dralloc.lab.simulate.figures`: what it comes to, for one run;
@@ -35,20 +38,15 @@ from dralloc.lab.simulate.arrivals import (
     read_trace,
     trace_text,
 )
+from dralloc.lab.simulate.batch_placing import BatchPlacer, OptimalPlacer
 from dralloc.lab.simulate.figures import figures_of, reached_value
+from dralloc.lab.simulate.kept_answers import KeptAnswers
 from dralloc.lab.simulate.measures import (
     FragmentationMeter,
     WatchedPlacer,
     clairvoyant_bound,
 )
-from dralloc.lab.simulate.placing import (
-    BatchPlacer,
-    KeptAnswers,
-    OptimalPlacer,
-    Placer,
-    RunPlacer,
-    SchedulerPlacer,
-)
+from dralloc.lab.simulate.placing import Placer, RunPlacer, SchedulerPlacer
 from dralloc.lab.simulate.room import preempt, rearrange_all
 from dralloc.lab.simulate.simulation import (
     ArrivalState,
@@ -82,7 +80,8 @@ from dralloc.solve.policies import (
     policy_name,
 )
 from dralloc.solve.policies.protocol import AskingRun
-from dralloc.solve.policies.table import ScoredRun, as_given
+from dralloc.solve.policies.scored_run import ScoredRun
+from dralloc.solve.policies.table import as_given
 from dralloc.solve.scheduler import Profile, Release, read_profiles
 from dralloc.solve.work import run_all
 

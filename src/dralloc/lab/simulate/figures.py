@@ -16,7 +16,7 @@ from dralloc.lab.simulate.arrivals import MILLISECONDS, Incoming
 from dralloc.lab.simulate.measures import values_of
 from dralloc.lab.simulate.simulation import ArrivalState, History, Moved, Stay
 from dralloc.problem.solution import Placement
-from dralloc.solve.policies.table import Sizes, amounts_of
+from dralloc.solve.policies.sizes import Sizes, amounts_of
 
 __all__ = ["HOUR", "Quantiles", "RunFigures", "figures_of", "reached_value"]
 

@@ -13,7 +13,9 @@ from pydantic import TypeAdapter
 
 from dralloc.check import violations
 from dralloc.lab.simulate.arrivals import Incoming
-from dralloc.lab.simulate.placing import KeptAnswers, Placer, WaitingQueue
+from dralloc.lab.simulate.kept_answers import KeptAnswers
+from dralloc.lab.simulate.placing import Placer
+from dralloc.lab.simulate.waiting_queue import WaitingQueue
 from dralloc.objects.choices import Choices, Goal
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import (
@@ -39,7 +41,7 @@ from dralloc.solve.policies.fragmentation import (
     NodeParts,
     typical,
 )
-from dralloc.solve.policies.table import Amounts, Sizes, free_totals
+from dralloc.solve.policies.sizes import Amounts, Sizes, free_totals
 
 __all__ = [
     "DecisionRegret",

@@ -16,12 +16,9 @@ from dralloc.ask.whatif.moves import (
     rearrange,
 )
 from dralloc.lab.simulate.arrivals import Incoming
-from dralloc.lab.simulate.placing import (
-    KeptAnswers,
-    Placer,
-    RunPlacer,
-    weighted,
-)
+from dralloc.lab.simulate.batch_placing import weighted
+from dralloc.lab.simulate.kept_answers import KeptAnswers
+from dralloc.lab.simulate.placing import Placer, RunPlacer
 from dralloc.objects.choices import Choices
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Problem

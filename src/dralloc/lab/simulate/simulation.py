@@ -11,8 +11,9 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from dralloc.lab.simulate.arrivals import Incoming
-from dralloc.lab.simulate.placing import Placer, WaitingQueue
+from dralloc.lab.simulate.placing import Placer
 from dralloc.lab.simulate.room import Rearrangement
+from dralloc.lab.simulate.waiting_queue import WaitingQueue
 from dralloc.problem.indices import grouped
 from dralloc.problem.solution import Placement
 

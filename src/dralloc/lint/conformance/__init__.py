@@ -45,8 +45,8 @@ from dralloc.solve.scheduler.groups import (
     placement_scores,
     placements_of,
 )
+from dralloc.solve.scheduler.node_info import NodeInfo
 from dralloc.solve.scheduler.plugin import Places
-from dralloc.solve.scheduler.snapshot import NodeInfo
 
 __all__ = [
     "AllocationCase",

@@ -37,7 +37,6 @@ from dralloc.problem.solution import (
 )
 from dralloc.solve.backends import is_elsewhere, starting_processes
 from dralloc.solve.optimum.answered import is_next
-from dralloc.solve.optimum.candidates import summed_up
 from dralloc.solve.optimum.classes.component import CountedComponent
 from dralloc.solve.optimum.climbing import Climb, bounds_in_turn
 from dralloc.solve.optimum.component import Part, Solvable, TimeSharing, build
@@ -57,6 +56,7 @@ from dralloc.solve.optimum.objective import (
 from dralloc.solve.optimum.packing.component import PackedComponent
 from dralloc.solve.optimum.parallel import work_out
 from dralloc.solve.optimum.relax.component import recall, take_over
+from dralloc.solve.optimum.selector_failures import summed_up
 from dralloc.solve.optimum.stage import Split, Stage, Surveys
 from dralloc.solve.optimum.standing import Standing
 from dralloc.solve.optimum.stopping import (

@@ -1,8 +1,4 @@
-"""Candidates: the devices that can serve each request on each node, before anything is decided.
-
-From top to bottom: the nodes that could ever serve a demand; the selectors that fail on devices; the survey of
-candidates; and the components, demands that share no candidate and nothing else, so that they are solved apart.
-"""
+"""Candidates: the devices that can serve each request on each node, before anything is decided."""
 
 from __future__ import annotations
 
@@ -10,19 +6,15 @@ from collections import Counter as Tally
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from networkx.utils import UnionFind
-
-from dralloc.objects.choices import Goal
-from dralloc.objects.errors import AllocationError, ExpressionFailure
+from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import (
     MAX_RESULTS,
     Alternative,
     Charge,
     Claim,
-    CounterIndex,
     Demand,
     DeviceIndex,
     NodeIndex,
@@ -31,193 +23,18 @@ from dralloc.problem import (
     indices,
     quorum_of,
 )
-from dralloc.problem.equivalence import claim_key
 from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.ledger import Ledger
-from dralloc.problem.supply import NODE_DRIVER
 from dralloc.solve.optimum.stopping import Stop, TooLarge
 
 __all__ = [
     "Candidate",
     "CandidateSite",
     "CandidateSurvey",
-    "NodeCapabilities",
     "ServingChoice",
-    "components",
     "may_pass_over",
-    "summed_up",
     "survey",
-    "touched",
-    "touched_before",
-    "units",
 ]
-
-# ----------------------------------------------------------------------------
-# Capabilities: which nodes could ever serve a demand. This looks at what they are made
-# of, not at what is in use.
-
-
-class NodeCapabilities:
-    """Tells where a demand finds as many devices as it asks for, worked out once per kind of demand and of node.
-
-    Attributes
-    ----------
-    node_types
-        By node, the number of its type: nodes of a type offer as many devices of each device class.
-    """
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        type_of_signature: dict[Hashable, int] = {}
-        self.node_types: list[int] = []
-        self._contents: list[Mapping[Hashable, tuple[DeviceIndex, int]]] = []
-        device_keys: dict[DeviceIndex, Hashable] = {}
-        for node in indices(problem.nodes):
-            tally: Tally[Hashable] = Tally()
-            sample: dict[Hashable, DeviceIndex] = {}
-            for device in problem.nodes[node].devices():
-                if problem.devices[device].id.driver == NODE_DRIVER:
-                    continue
-                if device not in device_keys:
-                    device_keys[device] = problem.eligibility.device_key(device)
-                tally[device_keys[device]] += 1
-                sample.setdefault(device_keys[device], device)
-            signature = frozenset(tally.items())
-            if signature not in type_of_signature:
-                type_of_signature[signature] = len(type_of_signature)
-                contents = {
-                    key: (sample[key], count) for key, count in tally.items()
-                }
-                self._contents.append(contents)
-            self.node_types.append(type_of_signature[signature])
-        self._shapes: dict[int, Hashable] = {}
-        self._answers: dict[tuple[Hashable, int], int | None] = {}
-        self._totals: dict[tuple[Hashable, int | None], int] = {}
-
-    def shape(self, demand: DemandIndex) -> Hashable:
-        """Return the key of a demand's device requests: equal for demands that differ only in their use of nodes."""
-        if demand not in self._shapes:
-            claims = self.problem.demands[demand].claims
-            keys = tuple(
-                claim_key(self.problem.eligibility, claim)
-                for claim in claims
-                if not claim.is_synthetic
-            )
-            self._shapes[demand] = keys
-        return self._shapes[demand]
-
-    def could_serve(self, node: NodeIndex, demand: DemandIndex) -> bool:
-        """Whether the node has enough devices for each request of the demand, were nothing in use."""
-        return self.candidates(node, demand) is not None
-
-    def candidates(self, node: NodeIndex, demand: DemandIndex) -> int | None:
-        """Return the number of the node's devices to choose from, over all requests; None if one has too few."""
-        node_type = self.node_types[node]
-        question = self.shape(demand), node_type
-        if question not in self._answers:
-            count = self._candidates(self._contents[node_type], demand)
-            self._answers[question] = count
-        return self._answers[question]
-
-    def all_candidates(self, demand: DemandIndex) -> int:
-        """Return the number of candidates on all nodes that the demand may go to."""
-        nodes = self.problem.demands[demand].nodes
-        # Demands with the same selection of nodes most often have the same object.
-        question = self.shape(demand), None if nodes is None else id(nodes)
-        if question not in self._totals:
-            allowed = self.problem.candidate_nodes(self.problem.demands[demand])
-            nodes_of_type = Tally(self.node_types[node] for node in allowed)
-            sample = {self.node_types[node]: node for node in allowed}
-            total = 0
-            for node_type, node_count in nodes_of_type.items():
-                # Nodes that have too few count as none.
-                candidates = self.candidates(sample[node_type], demand)
-                total += node_count * (candidates or 0)
-            self._totals[question] = total
-        return self._totals[question]
-
-    def _candidates(
-        self,
-        contents: Mapping[Hashable, tuple[DeviceIndex, int]],
-        demand: DemandIndex,
-    ) -> int | None:
-        total = 0
-        for claim in self.problem.demands[demand].claims:
-            if claim.is_synthetic:
-                continue
-            for request in claim.requests:
-                enough = False
-                for alternative in request.alternatives:
-                    matching = self._matching(contents, alternative)
-                    if matching >= (alternative.count or 1):
-                        enough = True
-                        total += matching
-                if not enough:
-                    return None
-        return total
-
-    def _matching(
-        self,
-        contents: Mapping[Hashable, tuple[DeviceIndex, int]],
-        alternative: Alternative,
-    ) -> int:
-        selects = self.problem.eligibility.selects
-        return sum(
-            count
-            for device, count in contents.values()
-            if selects(alternative.index, device) is True
-        )
-
-
-# ----------------------------------------------------------------------------
-# Failures: selectors that fail on devices, which are left out. One line is for all
-# devices of a driver, and all claims alike.
-
-_OF_CLASS: Final = "class "
-
-
-def summed_up(failures: Iterable[AllocationError]) -> tuple[str, ...]:
-    """Return the messages of failures, each once, in the order in which they were met."""
-    by_line = grouped((_kind(failure), failure) for failure in failures)
-    lines = (_line(alike) for alike in by_line.values())
-    return tuple(dict.fromkeys(lines))
-
-
-def _kind(failure: AllocationError) -> tuple[str, ...]:
-    """Equal for failures that are told in one line: of one class, or of one expression of claims."""
-    if not isinstance(failure, ExpressionFailure):
-        return (str(failure),)
-    owner = failure.owner if failure.owner.startswith(_OF_CLASS) else ""
-    return (
-        owner,
-        failure.what,
-        failure.expression,
-        failure.driver,
-        failure.reason,
-    )
-
-
-def _line(alike: Sequence[AllocationError]) -> str:
-    first = alike[0]
-    if not isinstance(first, ExpressionFailure):
-        # Further lines show where in an expression it is.
-        return str(first).partition("\n")[0]
-    told = [
-        failure for failure in alike if isinstance(failure, ExpressionFailure)
-    ]
-    owners = dict.fromkeys(failure.owner for failure in told)
-    devices = dict.fromkeys(failure.device for failure in told)
-    owner = first.owner
-    if len(owners) > 1:
-        owner += f" and {len(owners) - 1} more"
-    where = f"device {first.device}"
-    if len(devices) > 1:
-        where = f"{len(devices)} devices of driver {first.driver}"
-    return f"{first.what} of {owner} fails on {where}: {first.reason}"
-
-
-# ----------------------------------------------------------------------------
-# The survey: every candidate of every demand.
 
 
 class Candidate(NamedTuple):
@@ -578,130 +395,3 @@ class _Surveyor:
         if not all(attribute in view.attributes for attribute in attributes):
             return False
         return self.ledger.may_fit(view, candidate.charge, admin=spec.admin)
-
-
-# ----------------------------------------------------------------------------
-# Components: demands that share nothing with each other are solved apart.
-
-
-def components(
-    problem: Problem,
-    survey: CandidateSurvey,
-    goal: Goal = Goal.NONE,
-    stop: Stop | None = None,
-) -> list[tuple[DemandIndex, ...]]:
-    """Split the demands that have sites by what they share: slots, counters, gangs, rules, budgets, for the goal.
-
-    Returns
-    -------
-    The demands of each component in order, components by their first demand.
-
-    Raises
-    ------
-    Stopped
-        It is time to stop.
-    """
-    stop = stop or Stop()
-    forest: UnionFind[Hashable] = UnionFind()
-    joined: set[int] = set()
-    for demand, sites in survey.sites.items():
-        view = problem.demands[demand]
-        links: list[Hashable] = []
-        if view.placed_with:
-            links.append(("gang", view.placed_with))
-        links += [("rule", role.rule) for role in view.roles]
-        links += [("scope", scope) for scope in view.group_scopes]
-        links += [
-            ("claim", view.claims[claim].key) for claim in sites[0].shared
-        ]
-        links += _budgets(problem, demand)
-        forest.union(("demand", demand), *links)
-        for site in stop.each(sites):
-            resources = dict.fromkeys(_shared(problem, site, goal))
-            forest.union(("demand", demand), *resources)
-            for slot, behind_slot in _behind_slots(problem, site, goal, joined):
-                forest.union(("slot", slot), *behind_slot)
-    members = grouped(
-        (forest[("demand", demand)], demand) for demand in survey.sites
-    )
-    return [tuple(demands) for demands in members.values()]
-
-
-def _budgets(problem: Problem, demand: DemandIndex) -> Iterator[Hashable]:
-    """The budgets that the demand spends from; of those that are to be fair each depends on the others."""
-    for budget in problem.budgets:
-        if budget.namespace == problem.demands[demand].key.namespace:
-            yield ("budget", "" if budget.fair else budget.namespace)
-
-
-def touched(problem: Problem, survey: CandidateSurvey) -> Iterator[Hashable]:
-    """The slots and counters that the demands share with other demands for them."""
-    joined: set[int] = set()
-    for sites in survey.sites.values():
-        for site in sites:
-            yield from _shared(problem, site, Goal.NONE)
-            for _, resources in _behind_slots(problem, site, Goal.NONE, joined):
-                yield from resources
-
-
-def _shared(
-    problem: Problem, site: CandidateSite, goal: Goal
-) -> Iterator[Hashable]:
-    """Yield the resources that a demand on the site shares; with admin access, slots that ``All`` omits when full."""
-    if goal in {Goal.FEWEST_NODES, Goal.SPREAD}:
-        yield ("node", site.node)
-    for choice in site.choices():
-        for device, charge in (*choice.candidates, *choice.blocked):
-            if not choice.spec.admin or choice.loose or choice.blocked:
-                yield ("slot", problem.devices[device].slot)
-            if not choice.spec.admin and charge.counters:
-                yield from _drawn(problem, Candidate(device, charge), goal)
-
-
-def _behind_slots(
-    problem: Problem, site: CandidateSite, goal: Goal, joined: set[int]
-) -> Iterator[tuple[int, tuple[Hashable, ...]]]:
-    """Yield the resources that each slot which is not joined yet shares with others as soon as it is in use."""
-    for choice in site.choices():
-        if choice.spec.admin:
-            continue
-        for candidate in choice.candidates:
-            slot = problem.devices[candidate.device].slot
-            if slot not in joined:
-                joined.add(slot)
-                yield slot, tuple(_drawn(problem, candidate, goal))
-
-
-def _drawn(
-    problem: Problem, candidate: Candidate, goal: Goal
-) -> Iterator[Hashable]:
-    for version in problem.versions[problem.devices[candidate.device].slot]:
-        yield from problem.devices[version].resources
-    yield from (
-        ("counter", counter) for counter, _ in candidate.charge.counters
-    )
-    if goal is Goal.LEAST_FRAGMENTATION:
-        yield from (("unit", unit) for unit in units(problem, *candidate))
-
-
-def units(
-    problem: Problem, device: DeviceIndex, charge: Charge
-) -> tuple[Hashable, ...]:
-    """Return the units that an allocation breaks (``least-fragmentation``): counter sets (KEP-4815), or the device."""
-    slot = problem.devices[device].slot
-    drawn: list[CounterIndex] = []
-    for version in problem.versions[slot]:
-        drawn += [counter for counter, _ in problem.devices[version].consumes]
-    drawn += [counter for counter, _ in charge.counters]
-    sets = dict.fromkeys(problem.counters[counter].id[:3] for counter in drawn)
-    return tuple(sets) if sets else (slot,)
-
-
-def touched_before(problem: Problem) -> frozenset[Hashable]:
-    """The units that allocated claims draw on."""
-    sets = {
-        counter.id[:3]
-        for counter in problem.counters
-        if counter.free < counter.total
-    }
-    return frozenset(sets | problem.usage.held | set(problem.usage.shares))

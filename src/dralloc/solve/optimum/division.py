@@ -31,30 +31,29 @@ from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.solve.optimum.candidates import (
     CandidateSite,
     CandidateSurvey,
-    NodeCapabilities,
-    summed_up,
     survey,
-    touched,
 )
 from dralloc.solve.optimum.classes.bins import Bin, BinClassifier, find_bins
+from dralloc.solve.optimum.classes.budgeted_amounts import (
+    BudgetedAmounts,
+    budgeted_amounts,
+)
 from dralloc.solve.optimum.classes.component import with_tickets
 from dralloc.solve.optimum.classes.count_model import Counted
 from dralloc.solve.optimum.classes.demand_classes import (
-    BudgetedAmounts,
     DemandClass,
     DemandClasses,
-    DisjointSets,
-    UsableDevices,
-    budgeted_amounts,
-    usable_devices,
 )
-from dralloc.solve.optimum.classes.flows import (
+from dralloc.solve.optimum.classes.divisible_flows import as_divisible_flow
+from dralloc.solve.optimum.classes.domain_counts import (
     DomainCounts,
-    as_divisible_flow,
-    as_flow_source,
     bins_by_domain,
+)
+from dralloc.solve.optimum.classes.flow_supplies import (
+    as_flow_source,
     flow_supplies,
 )
+from dralloc.solve.optimum.classes.numbering import DisjointSets
 from dralloc.solve.optimum.classes.serving_modes import classify_demands
 from dralloc.solve.optimum.classes.state_space import (
     DomainSupply,
@@ -63,10 +62,17 @@ from dralloc.solve.optimum.classes.state_space import (
     Supply,
     maximal_patterns,
 )
+from dralloc.solve.optimum.classes.usable_devices import (
+    UsableDevices,
+    usable_devices,
+)
+from dralloc.solve.optimum.node_capabilities import NodeCapabilities
 from dralloc.solve.optimum.packing.instance import (
     PackingInstance,
     as_packing_instance,
 )
+from dralloc.solve.optimum.selector_failures import summed_up
+from dralloc.solve.optimum.sharing import touched
 from dralloc.solve.optimum.stopping import Stop
 
 __all__ = ["AdminClaims", "admin_claims", "divide"]

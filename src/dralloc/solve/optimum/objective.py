@@ -35,14 +35,9 @@ from dralloc.problem.solution import (
     grants_of,
     spent,
 )
-from dralloc.solve.optimum.candidates import (
-    CandidateSite,
-    ServingChoice,
-    touched_before,
-    units,
-)
+from dralloc.solve.optimum.candidates import CandidateSite, ServingChoice
 from dralloc.solve.optimum.classes.count_model import CountModel, goal_terms
-from dralloc.solve.optimum.classes.demand_classes import DisjointSets
+from dralloc.solve.optimum.classes.numbering import DisjointSets
 from dralloc.solve.optimum.model import Model
 from dralloc.solve.optimum.rows import (
     SAFE_SUM,
@@ -54,6 +49,7 @@ from dralloc.solve.optimum.rows import (
     weight_tiers,
 )
 from dralloc.solve.optimum.search import most_of
+from dralloc.solve.optimum.sharing import touched_before, units
 from dralloc.solve.optimum.solvers import cp_model
 
 __all__ = [

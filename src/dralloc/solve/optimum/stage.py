@@ -20,8 +20,6 @@ from dralloc.solve.optimum.answered import Answered
 from dralloc.solve.optimum.candidates import (
     CandidateSite,
     CandidateSurvey,
-    NodeCapabilities,
-    components,
     survey,
 )
 from dralloc.solve.optimum.classes.component import CountedComponent
@@ -29,6 +27,7 @@ from dralloc.solve.optimum.classes.count_model import Counted, with_goal
 from dralloc.solve.optimum.component import Component, Part
 from dralloc.solve.optimum.division import divide
 from dralloc.solve.optimum.improve import SearchedComponent
+from dralloc.solve.optimum.node_capabilities import NodeCapabilities
 from dralloc.solve.optimum.objective import DemandSubset, Objective
 from dralloc.solve.optimum.packing.component import PackedComponent
 from dralloc.solve.optimum.packing.instance import PackingInstance
@@ -37,6 +36,7 @@ from dralloc.solve.optimum.room import (
     cramped_groups,
     waiting_groups,
 )
+from dralloc.solve.optimum.sharing import components
 from dralloc.solve.optimum.stopping import Stop, Stopped, TooLarge
 from dralloc.solve.work import phase
 

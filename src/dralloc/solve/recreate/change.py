@@ -15,7 +15,7 @@ from dralloc.problem.solution import (
     Appraisal,
     Placement,
 )
-from dralloc.solve.policies.table import PARTS, Sizes
+from dralloc.solve.policies.sizes import PARTS, Sizes
 from dralloc.solve.recreate.answer import MovableUnit, WorkingAnswer
 from dralloc.solve.recreate.devices import Site
 

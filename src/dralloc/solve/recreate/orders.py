@@ -21,7 +21,7 @@ from dralloc.problem.indices import DemandIndex
 from dralloc.problem.node_claims import resource_of
 from dralloc.problem.solution import Appraisal, Placement
 from dralloc.solve.first_fit.batch import QuickRun, place_all
-from dralloc.solve.policies.table import PARTS, Sizes
+from dralloc.solve.policies.sizes import PARTS, Sizes
 
 __all__ = ["placed_in_orders"]
 

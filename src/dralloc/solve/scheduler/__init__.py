@@ -2,11 +2,17 @@
 
 Here are all pods of a cluster: the queue, ties, and what is tried again. The rest is in the modules:
 
-- `dralloc.solve.scheduler.scheduler`: the state between attempts, one attempt after the other, in what versions differ;
-- `dralloc.solve.scheduler.groups`: pods of a PodGroup, which come together;
-- `dralloc.solve.scheduler.attempt`: how one attempt filters and scores nodes;
+- `dralloc.solve.scheduler.scheduler`: the state between attempts, and one attempt after the other;
+- `dralloc.solve.scheduler.release`: in what versions differ;
+- `dralloc.solve.scheduler.groups`: pods of a PodGroup, which come together; `dralloc.solve.scheduler.rehearsal`: what
+  they meet in each domain, without binding them;
+- `dralloc.solve.scheduler.filters`, `dralloc.solve.scheduler.nominated`, `dralloc.solve.scheduler.scores`: how an
+  attempt filters and scores nodes; `dralloc.solve.scheduler.best_nodes`: how it looks at the best ones first;
+  `dralloc.solve.scheduler.memory`: what it remembers for equal pods;
+- `dralloc.solve.scheduler.preemption`: whom it would evict;
 - `dralloc.solve.scheduler.plugins`: the plugins of the default profile, in their order, and profiles of a
-  KubeSchedulerConfiguration.
+  KubeSchedulerConfiguration;
+- `dralloc.solve.scheduler.snapshot`, `dralloc.solve.scheduler.devices`: what is on nodes, and their devices.
 """
 
 from __future__ import annotations
@@ -36,11 +42,12 @@ from dralloc.solve.scheduler.groups import (
     find_trees,
     placements_of,
 )
+from dralloc.solve.scheduler.node_info import NodeInfo
 from dralloc.solve.scheduler.plugin import Places, Profile
 from dralloc.solve.scheduler.plugins import profiles_of, read_profiles
 from dralloc.solve.scheduler.pod_claims import GrantsByClaim
-from dralloc.solve.scheduler.scheduler import USUAL, Release, Scheduler
-from dralloc.solve.scheduler.snapshot import NodeInfo
+from dralloc.solve.scheduler.release import USUAL, Release
+from dralloc.solve.scheduler.scheduler import Scheduler
 from dralloc.solve.work import phase
 
 __all__ = [

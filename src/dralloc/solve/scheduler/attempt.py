@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dralloc.objects.names import ClaimKey
+from dralloc.solve.scheduler.node_info import NodeInfo
 from dralloc.solve.scheduler.plugin import Places, Rejected
-from dralloc.solve.scheduler.snapshot import NodeInfo
 
 __all__ = ["Attempt"]
 

@@ -32,8 +32,8 @@ from dralloc.solve.first_fit.candidates import (
 )
 from dralloc.solve.first_fit.plain import GrantsOfClaims
 from dralloc.solve.first_fit.search import DepthFirstSearch, nothing_on
+from dralloc.solve.scheduler.node_info import NodeInfo
 from dralloc.solve.scheduler.pod_claims import OpenClaims, PodClaims
-from dralloc.solve.scheduler.snapshot import NodeInfo
 
 __all__ = ["ClaimSearch", "NodeAnswers", "Searched"]
 
@@ -114,7 +114,7 @@ class ClaimSearch(PodClaims):
     Parameters
     ----------
     leaks_counters
-        See `dralloc.solve.scheduler.scheduler.Release`.
+        See `dralloc.solve.scheduler.release.Release`.
     """
 
     def __init__(

@@ -25,8 +25,8 @@ from dralloc.solve.scheduler.claim_search import (
     NodeAnswers,
     Searched,
 )
+from dralloc.solve.scheduler.node_info import NodeInfo
 from dralloc.solve.scheduler.pod_claims import GrantsByClaim
-from dralloc.solve.scheduler.snapshot import NodeInfo
 
 __all__ = ["Devices", "Nomination"]
 
@@ -74,7 +74,7 @@ class Devices(ClaimSearch):
     Parameters
     ----------
     leaks_counters
-        See `dralloc.solve.scheduler.scheduler.Release`.
+        See `dralloc.solve.scheduler.release.Release`.
     """
 
     def __init__(

@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from dralloc.solve.scheduler.memory import CLAIMS_FILTER, never_fails, read_by
+from dralloc.solve.scheduler.node_info import NodeInfo
 from dralloc.solve.scheduler.plugin import (
     FEW_NODES,
     MANY_NODES,
@@ -27,7 +28,6 @@ from dralloc.solve.scheduler.plugin import (
     Verdicts,
 )
 from dralloc.solve.scheduler.plugins import PLUGINS
-from dralloc.solve.scheduler.snapshot import NodeInfo
 
 __all__ = [
     "LEAST_NODES",

@@ -21,11 +21,12 @@ from dralloc.objects.features import Features
 from dralloc.objects.names import ClaimKey
 from dralloc.problem.indices import grouped
 from dralloc.solve.scheduler.attempt import Attempt
+from dralloc.solve.scheduler.node_info import NodeInfo
 from dralloc.solve.scheduler.plugin import Places, Scores, relative
 from dralloc.solve.scheduler.rehearsal import Rehearsal
 from dralloc.solve.scheduler.resource_plugins import NODE_RESOURCES_FIT, use_of
 from dralloc.solve.scheduler.scheduler import Scheduler
-from dralloc.solve.scheduler.snapshot import NodeInfo, Snapshot
+from dralloc.solve.scheduler.snapshot import Snapshot
 
 __all__ = [
     "Group",

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from dralloc.solve.scheduler.node_info import NodeInfo
 from dralloc.solve.scheduler.plugin import (
     FEW_NODES,
     MANY_NODES,
@@ -14,7 +15,6 @@ from dralloc.solve.scheduler.plugin import (
     Scoring,
     unchanged,
 )
-from dralloc.solve.scheduler.snapshot import NodeInfo
 
 __all__ = ["LocalScores", "independent_totals_of"]
 

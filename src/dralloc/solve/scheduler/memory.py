@@ -18,6 +18,7 @@ from dralloc.solve.scheduler.local_scores import (
     LocalScores,
     independent_totals_of,
 )
+from dralloc.solve.scheduler.node_info import NodeInfo
 from dralloc.solve.scheduler.plugin import (
     FEW_NODES,
     Cycle,
@@ -30,7 +31,6 @@ from dralloc.solve.scheduler.plugin import (
     relative,
 )
 from dralloc.solve.scheduler.resource_plugins import DYNAMIC_RESOURCES
-from dralloc.solve.scheduler.snapshot import NodeInfo
 
 if TYPE_CHECKING:
     from dralloc.solve.scheduler.snapshot import Snapshot

@@ -32,6 +32,7 @@ from dralloc.objects.api.selecting import (
     term_matches,
     tolerates,
 )
+from dralloc.solve.scheduler.node_info import NodeInfo
 from dralloc.solve.scheduler.plugin import (
     MAX_SCORE,
     Check,
@@ -48,7 +49,6 @@ from dralloc.solve.scheduler.plugin import (
 from dralloc.solve.scheduler.snapshot import (
     EVERY_NODE,
     EligibleNodes,
-    NodeInfo,
     Snapshot,
     Tally,
     image_names,

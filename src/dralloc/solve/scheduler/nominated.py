@@ -14,6 +14,7 @@ from dralloc.solve.scheduler.filters import (
     together,
     verdicts_apart,
 )
+from dralloc.solve.scheduler.node_info import NodeInfo
 from dralloc.solve.scheduler.plugin import (
     Check,
     Cycle,
@@ -21,7 +22,6 @@ from dralloc.solve.scheduler.plugin import (
     Plugin,
     Rejection,
 )
-from dralloc.solve.scheduler.snapshot import NodeInfo
 
 if TYPE_CHECKING:
     from dralloc.compile.pods import PodInfo

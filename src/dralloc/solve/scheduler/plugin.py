@@ -30,7 +30,8 @@ from dralloc.compile.pods import CPU, MEMORY, PodInfo
 from dralloc.objects.api import NodeAffinity, TopologySpreadConstraint
 from dralloc.objects.api.disclosure import HOSTNAME_LABEL
 from dralloc.objects.names import ClaimKey
-from dralloc.solve.scheduler.snapshot import NodeInfo, Snapshot
+from dralloc.solve.scheduler.node_info import NodeInfo
+from dralloc.solve.scheduler.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from dralloc.solve.scheduler.devices import Devices, Nomination

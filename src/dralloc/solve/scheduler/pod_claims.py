@@ -28,7 +28,8 @@ from dralloc.problem.solution import Grant
 from dralloc.solve.first_fit.batch import QuickRun
 from dralloc.solve.first_fit.candidates import ClaimClass
 from dralloc.solve.first_fit.plain import GrantsOfClaims
-from dralloc.solve.scheduler.snapshot import Granted, NodeInfo, PodFootprints
+from dralloc.solve.scheduler.footprints import Granted, PodFootprints
+from dralloc.solve.scheduler.node_info import NodeInfo
 
 __all__ = ["MOST_ALTERNATIVES", "GrantsByClaim", "OpenClaims", "PodClaims"]
 

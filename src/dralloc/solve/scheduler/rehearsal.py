@@ -16,10 +16,10 @@ from dralloc.objects.names import ClaimKey
 from dralloc.solve.scheduler.attempt import Attempt
 from dralloc.solve.scheduler.filters import LEAST_NODES, Checks, together
 from dralloc.solve.scheduler.memory import weight_of_choice
+from dralloc.solve.scheduler.node_info import NodeInfo, NodesAt
 from dralloc.solve.scheduler.nominated import nominated_places
 from dralloc.solve.scheduler.plugin import Cycle, Places, Scores, relative
 from dralloc.solve.scheduler.scores import independent_totals, scoring_plugins
-from dralloc.solve.scheduler.snapshot import NodeInfo, NodesAt
 
 if TYPE_CHECKING:
     from dralloc.solve.first_fit.plain import GrantsOfClaims

@@ -27,6 +27,8 @@ from dralloc.compile.pods import (
 from dralloc.objects.api import ResourceClaim
 from dralloc.objects.errors import FatalError, NodeError
 from dralloc.solve.scheduler.devices import Devices
+from dralloc.solve.scheduler.node_columns import TooLargeError
+from dralloc.solve.scheduler.node_info import NodeInfo
 from dralloc.solve.scheduler.plugin import (
     MAX_SCORE,
     Check,
@@ -43,7 +45,6 @@ from dralloc.solve.scheduler.plugin import (
     rounded,
 )
 from dralloc.solve.scheduler.pod_claims import GrantsByClaim
-from dralloc.solve.scheduler.snapshot import NodeInfo, TooLargeError
 
 __all__ = [
     "BALANCED_ALLOCATION",

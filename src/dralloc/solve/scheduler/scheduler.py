@@ -7,17 +7,8 @@ First in what releases differ, and what preemption would say (a dry run, in whic
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import (
-    Callable,
-    Hashable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-    Set,
-)
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -26,7 +17,6 @@ from numpy.typing import NDArray
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.compile.pods import PodInfo, PodKind, PodKinds
 from dralloc.objects.errors import FatalError
-from dralloc.objects.features import minor_version
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import NodeIndex
 from dralloc.problem.solution import Placement, Solution
@@ -43,10 +33,10 @@ from dralloc.solve.scheduler.filters import (
     checks_of,
     feasible_nodes_to_find,
     filtered,
-    first_rejection,
     without,
 )
 from dralloc.solve.scheduler.memory import Memory
+from dralloc.solve.scheduler.node_info import NodeInfo, NodesAt
 from dralloc.solve.scheduler.nominated import (
     beside_nominated,
     nominated_beside,
@@ -66,234 +56,22 @@ from dralloc.solve.scheduler.plugin import (
 )
 from dralloc.solve.scheduler.plugins import PLUGINS
 from dralloc.solve.scheduler.pod_claims import GrantsByClaim
+from dralloc.solve.scheduler.preemption import (
+    Started,
+    after_filters,
+    choose_victims,
+    supposed_gone,
+)
 from dralloc.solve.scheduler.rehearsal import Rehearsal
+from dralloc.solve.scheduler.release import USUAL, Release
 from dralloc.solve.scheduler.resource_plugins import DYNAMIC_RESOURCES
 from dralloc.solve.scheduler.scores import best_of, scored
-from dralloc.solve.scheduler.snapshot import NodeInfo, NodesAt, Snapshot
+from dralloc.solve.scheduler.snapshot import Snapshot
 
-__all__ = ["USUAL", "Release", "Scheduler", "after_filters"]
-
-# ----------------------------------------------------------------------------
-# Releases: in what they differ, beside the defaults of feature gates. Sources: the pull
-# requests and issues of kubernetes/kubernetes that are named below.
-
-
-@dataclass(frozen=True)
-class Release:
-    """The behaviour of a release of kube-scheduler; by default of 1.36, of which the recorded runs are.
-
-    Parameters
-    ----------
-    scores_alternatives
-        Whether nodes with better entries of ``firstAvailable`` are better: since 1.35 (#134711).
-    draws_ties
-        Whether the choice between equally good nodes is drawn, in whatever order they were found: up to 1.34.
-    hears_in_order
-        Whether a scheduler that starts hears of nodes and pods by name, as the API server lists them: up to 1.35. Since
-        then (``AtomicFIFO`` of client-go) a list is taken over as a whole, by way of a map without order: recorded runs
-        of 1.36 show none (rank correlation of attempts with creation below 0.12, ten runs of 400 and 1,000 pods).
-    leaks_counters
-        Whether devices that taints or constraints refuse keep their counters until a search ends: up to 1.36 (#140436).
-    """
-
-    scores_alternatives: bool = True
-    draws_ties: bool = False
-    hears_in_order: bool = False
-    leaks_counters: bool = True
-
-    @classmethod
-    def of(cls, kubernetes: str | None) -> Release:
-        """The release of a version of Kubernetes, if one is given.
-
-        Raises
-        ------
-        DrallocError
-            The version is not known.
-        """
-        if kubernetes is None:
-            return USUAL
-        minor = minor_version(kubernetes)
-        return cls(
-            scores_alternatives=minor >= 35,
-            draws_ties=minor < 35,
-            hears_in_order=minor < 36,
-            leaks_counters=minor < 37,
-        )
-
-
-USUAL: Final = Release()
-"""The release that is meant if none is named."""
-
-
-# ----------------------------------------------------------------------------
-# Preemption: whom it would evict, as a dry run, and what it says. Source:
-# ``framework/plugins/defaultpreemption/default_preemption.go``,
-# ``framework/preemption/preemption.go``.
-
-_NO_VICTIMS: Final = Rejection(
-    ("No preemption victims found for incoming pod",)
-)
-_OFFSET: Final = 2**31
-"""Makes priorities count as more than nothing, so that fewer victims are better."""
-
-Started = tuple[bool, str]
-"""Whether a pod has not started yet, and otherwise when it did."""
-
-Preference = tuple[int, int, int, Started]
-"""How good it is to evict some pods, the larger the better."""
-
-_NOBODY: Final[Preference] = (-_OFFSET, 0, 0, (False, ""))
-"""Where there is nobody to evict, nothing is gained."""
-
-_NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
-
-
-def after_filters(cycle: Cycle, rejected: Rejected) -> str:
-    """Return what plugins say once every node is rejected; nothing if pods could be evicted for this one."""
-    # Who is turned away before nodes are looked at has not come as far as to its claims.
-    claims = "no new claims to deallocate"
-    if rejected and cycle.devices.claims_of(cycle.pod):
-        claims = "still not schedulable"
-    if cycle.pod.kind.spec.preemption_policy == "Never":
-        return (
-            f"{claims}, preemption: not eligible due to preemptionPolicy=Never."
-        )
-    if cycle.in_placement:
-        return f"{claims}, preemption: not eligible due to placement-based pod group scheduling limitation"
-    resolvable = rejected.resolvable_places()
-    lowest = cycle.snapshot.columns.lowest_priority[resolvable]
-    with_victims = resolvable[lowest < cycle.pod.kind.priority]
-    without_victims = len(resolvable) - len(with_victims)
-    looked_at: Counter[Rejection] = Counter()
-    if without_victims:
-        looked_at[_NO_VICTIMS] = without_victims
-    for position in with_victims.tolist():
-        node = cycle.snapshot.nodes[position]
-        rejection = _without(cycle, node, _below(cycle, node))
-        if rejection is None:
-            return ""
-        looked_at[rejection] += 1
-    message = fit_error(len(cycle.snapshot.nodes), looked_at, _NOT_HELPFUL)
-    return f"{claims}, preemption: {message}"
-
-
-def _below(cycle: Cycle, node: NodeInfo) -> list[PodInfo]:
-    """The pods on a node that have a lower priority."""
-    return [
-        pod for pod in node.pods if pod.kind.priority < cycle.pod.kind.priority
-    ]
-
-
-def _without(
-    cycle: Cycle, node: NodeInfo, pods: Sequence[PodInfo]
-) -> Rejection | None:
-    """Return what is against the node without some of its pods."""
-    with _supposed_gone(cycle, node, pods):
-        checks = [
-            (plugin, check)
-            for plugin, check in checks_of(cycle)
-            if not isinstance(check, Rejection)
-        ]
-        asked = [*checks, *beside_nominated(cycle, checks)]
-        return first_rejection([check for _, check in asked], node)
-
-
-@contextmanager
-def _supposed_gone(
-    cycle: Cycle, node: NodeInfo, pods: Sequence[PodInfo]
-) -> Iterator[None]:
-    """Some pods are off their node as long as this lasts.
-
-    They keep their devices: upstream looks no further, unless DRAPreemption is on (KEP-5690).
-    """
-    before = cycle.snapshot.states_at((node.place,))
-    for pod in pods:
-        cycle.snapshot.remove(pod, node)
-    try:
-        with cycle.devices.supposing(cycle.devices.released(pods, cycle.pod)):
-            yield
-    finally:
-        # Also if an error ends the attempt.
-        for pod in pods:
-            cycle.snapshot.add(pod, node)
-        cycle.snapshot.restore(before)
-
-
-def _choose_victims(
-    cycle: Cycle, rejected: Rejected, started: Callable[[PodInfo], Started]
-) -> tuple[NodeInfo, Sequence[PodInfo]] | None:
-    """The node that upstream nominates, and whom it evicts there; None if that helps nowhere.
-
-    Every node is looked at, as upstream does with up to a hundred of them; there are no PodDisruptionBudgets.
-
-    Parameters
-    ----------
-    started
-        When a pod started, so that later ones compare as larger.
-    """
-    if cycle.pod.kind.spec.preemption_policy == "Never":
-        return None
-    best: tuple[NodeInfo, Sequence[PodInfo]] | None = None
-    best_preference: Preference | None = None
-    for node in rejected.resolvable():
-        most = _most_preferred(_below(cycle, node), started)
-        if best_preference is not None and most <= best_preference:
-            continue
-        victims = _select(cycle, node, started)
-        if not victims:
-            continue
-        preference = _preference(victims, started)
-        if best_preference is None or preference > best_preference:
-            best, best_preference = (node, victims), preference
-    return best
-
-
-def _select(
-    cycle: Cycle, node: NodeInfo, started: Callable[[PodInfo], Started]
-) -> list[PodInfo]:
-    """Whom to evict on a node (``SelectVictimsOnNode``): the most important ones stay if they can."""
-    victims = sorted(
-        _below(cycle, node), key=lambda pod: (-pod.kind.priority, started(pod))
-    )
-    if not victims or _without(cycle, node, victims) is not None:
-        return []
-    # Without all of them the pod fits: now let each stay that need not go.
-    for pod in tuple(victims):
-        fewer = [victim for victim in victims if victim is not pod]
-        if _without(cycle, node, fewer) is None:
-            victims = fewer
-    return victims
-
-
-def _most_preferred(
-    candidates: Sequence[PodInfo], started: Callable[[PodInfo], Started]
-) -> Preference:
-    """No victims among these are preferred to this: nobody but the one of lowest priority that started last."""
-    if not candidates:
-        return _NOBODY
-    lowest = min(pod.kind.priority for pod in candidates)
-    latest = max(
-        started(pod) for pod in candidates if pod.kind.priority == lowest
-    )
-    return -lowest, -(lowest + _OFFSET), -1, latest
-
-
-def _preference(
-    victims: Sequence[PodInfo], started: Callable[[PodInfo], Started]
-) -> Preference:
-    """The larger the better (``pickOneNodeForPreemption``): of equal ones the first is taken."""
-    highest = victims[0].kind.priority
-    total = sum(pod.kind.priority + _OFFSET for pod in victims)
-    earliest = min(
-        started(pod) for pod in victims if pod.kind.priority == highest
-    )
-    return -highest, -total, -len(victims), earliest
-
-
-# ----------------------------------------------------------------------------
-# The scheduler.
+__all__ = ["Scheduler"]
 
 _NAMING: Final = tuple(plugin for plugin in PLUGINS if plugin.named is not None)
+
 _ABSENT: Final = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 
 
@@ -497,7 +275,7 @@ class Scheduler:
                 return True, f"{bound[pod.key]:012}"
             return self._started(pod)
 
-        chosen = _choose_victims(cycle, attempt.rejected, started)
+        chosen = choose_victims(cycle, attempt.rejected, started)
         if chosen is not None:
             node, victims = chosen
             self._devices.give_up(self._devices.released(victims, cycle.pod))
@@ -511,14 +289,14 @@ class Scheduler:
         Its victims are there as before. What the pod is to get is kept from pods that are not more important.
         """
         cycle = self._cycle(attempt.pod)
-        chosen = _choose_victims(cycle, attempt.rejected, self._started)
+        chosen = choose_victims(cycle, attempt.rejected, self._started)
         if chosen is None:
             return None
         node, victims = chosen
         released = self._devices.released(victims, cycle.pod)
         others = nominated_beside(self._nominations, cycle.pod, node.place)
         with (
-            _supposed_gone(cycle, node, victims),
+            supposed_gone(cycle, node, victims),
             self._devices.beside(others),
         ):
             pod, promised = self._devices.promise(cycle.pod, node)

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from dralloc.solve.scheduler.memory import weight_of_choice
+from dralloc.solve.scheduler.node_info import NodeInfo
 from dralloc.solve.scheduler.plugin import (
     Cycle,
     Places,
@@ -16,7 +17,6 @@ from dralloc.solve.scheduler.plugin import (
     relative,
 )
 from dralloc.solve.scheduler.plugins import PLUGINS
-from dralloc.solve.scheduler.snapshot import NodeInfo
 
 __all__ = ["best_of", "independent_totals", "scored", "scoring_plugins"]
 

@@ -14,7 +14,7 @@ from ortools.sat.python import cp_model
 from dralloc.problem import Charge, DeviceIndex, NodeIndex
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.classes.bins import Bin
-from dralloc.solve.optimum.classes.flows import (
+from dralloc.solve.optimum.classes.flow_supplies import (
     FlowSource,
     FlowSupply,
     flow_supplies,

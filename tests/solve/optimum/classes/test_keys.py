@@ -23,8 +23,8 @@ from dralloc.solve.optimum.classes.bins import (
     BinClassifier,
     find_bins,
 )
-from dralloc.solve.optimum.classes.demand_classes import usable_devices
 from dralloc.solve.optimum.classes.serving_modes import classify_demands
+from dralloc.solve.optimum.classes.usable_devices import usable_devices
 from dralloc.solve.optimum.stopping import Stop
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 

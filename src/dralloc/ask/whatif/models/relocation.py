@@ -23,16 +23,12 @@ from dralloc.problem import Problem, SlotIndex
 from dralloc.problem.indices import DemandIndex, grouped, indices, numbered
 from dralloc.problem.solution import Placement, Solution, Status
 from dralloc.solve.optimum.answered import raise_bounds
-from dralloc.solve.optimum.candidates import (
-    CandidateSurvey,
-    NodeCapabilities,
-    summed_up,
-    survey,
-)
+from dralloc.solve.optimum.candidates import CandidateSurvey, survey
 from dralloc.solve.optimum.component import Component, TimeSharing, build_for
 from dralloc.solve.optimum.constraints import add_capacity
 from dralloc.solve.optimum.improve import NeighbourhoodSearch
 from dralloc.solve.optimum.model import Model
+from dralloc.solve.optimum.node_capabilities import NodeCapabilities
 from dralloc.solve.optimum.objective import (
     DemandSubset,
     Objective,
@@ -48,6 +44,7 @@ from dralloc.solve.optimum.rows import (
     add_at_most,
 )
 from dralloc.solve.optimum.search import minimise
+from dralloc.solve.optimum.selector_failures import summed_up
 from dralloc.solve.optimum.solvers import cp_model
 from dralloc.solve.optimum.stopping import Stop, Stopped
 from dralloc.solve.optimum.variables import Take

@@ -47,12 +47,10 @@ from dralloc.problem.indices import grouped
 from dralloc.problem.supply import Scalar
 from dralloc.solve.optimum.classes.demand_classes import (
     DemandClasses,
-    DisjointSets,
-    Listed,
-    Profile,
     Requirement,
-    UsableDevices,
 )
+from dralloc.solve.optimum.classes.numbering import DisjointSets, Listed
+from dralloc.solve.optimum.classes.usable_devices import Profile, UsableDevices
 from dralloc.solve.optimum.stopping import Stop
 
 __all__ = [

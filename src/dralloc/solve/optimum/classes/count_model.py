@@ -27,10 +27,9 @@ from dralloc.objects.user_rules import Budget
 from dralloc.problem import Charge, Problem
 from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.solution import Grant, Placement
-from dralloc.solve.optimum.candidates import touched_before, units
 from dralloc.solve.optimum.classes.bins import Bin
+from dralloc.solve.optimum.classes.budgeted_amounts import BudgetedAmounts
 from dralloc.solve.optimum.classes.demand_classes import (
-    BudgetedAmounts,
     DemandClass,
     GangShare,
     Requirement,
@@ -47,6 +46,7 @@ from dralloc.solve.optimum.classes.state_space import (
 )
 from dralloc.solve.optimum.rows import Term, WeightTier, fix_cost, sum_of
 from dralloc.solve.optimum.search import most_of
+from dralloc.solve.optimum.sharing import touched_before, units
 from dralloc.solve.optimum.solvers import cp_model
 from dralloc.solve.optimum.stopping import Stop
 

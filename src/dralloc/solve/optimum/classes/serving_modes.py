@@ -43,13 +43,13 @@ from dralloc.solve.optimum.classes.demand_classes import (
     AttributeRule,
     DemandClass,
     DemandClasses,
-    DisjointSets,
     GangShare,
     ItemGroup,
     ItemType,
     Requirement,
     ServingMode,
 )
+from dralloc.solve.optimum.classes.numbering import DisjointSets
 from dralloc.solve.optimum.stopping import Stop
 
 __all__ = ["classify_demands", "granted_with"]

@@ -14,10 +14,10 @@ from dralloc.problem.indices import DemandIndex, grouped, summed
 from dralloc.solve.optimum.classes.bins import Bin, BinClass, UnitView
 from dralloc.solve.optimum.classes.demand_classes import (
     DemandClass,
-    Profile,
     Requirement,
     ServingMode,
 )
+from dralloc.solve.optimum.classes.usable_devices import Profile
 from dralloc.solve.optimum.rows import Term
 from dralloc.solve.optimum.solvers import cp_model
 

@@ -12,8 +12,8 @@ from collections.abc import Hashable, Set
 from dralloc.problem import DeviceIndex, NodeIndex, SlotIndex
 from dralloc.problem.common import CommonDevices, common_devices, has_no_others
 from dralloc.problem.indices import DemandIndex
-from dralloc.solve.optimum.candidates import NodeCapabilities
 from dralloc.solve.optimum.improve.incumbent import Bonds, Incumbent
+from dralloc.solve.optimum.node_capabilities import NodeCapabilities
 
 __all__ = ["Assembly", "CommonUse"]
 

@@ -12,10 +12,10 @@ from dralloc.problem import NodeIndex
 from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.inter_pod import OneDomain
 from dralloc.problem.solution import Appraisal
-from dralloc.solve.optimum.candidates import NodeCapabilities
 from dralloc.solve.optimum.improve.assembly import CommonUse
 from dralloc.solve.optimum.improve.incumbent import Bonds, Incumbent
 from dralloc.solve.optimum.improve.waiting import WaitingBlocks, weighted_order
+from dralloc.solve.optimum.node_capabilities import NodeCapabilities
 
 __all__ = ["Draft", "NodeDrafts"]
 

@@ -19,11 +19,11 @@ import numpy as np
 from dralloc.problem import NodeIndex, SlotIndex
 from dralloc.problem.indices import DemandIndex
 from dralloc.problem.solution import APPRAISAL_UNIT, Appraisal
-from dralloc.solve.optimum.candidates import NodeCapabilities
 from dralloc.solve.optimum.improve.assembly import Assembly, CommonUse
 from dralloc.solve.optimum.improve.drafts import NodeDrafts
 from dralloc.solve.optimum.improve.incumbent import Bonds, Incumbent
 from dralloc.solve.optimum.improve.waiting import WaitingBlocks
+from dralloc.solve.optimum.node_capabilities import NodeCapabilities
 from dralloc.solve.optimum.relax.levels import levels_of
 
 __all__ = ["NeighbourhoodSelection", "Proposal"]

@@ -16,12 +16,11 @@ from dralloc.solve.optimum.classes.bins import (
 )
 from dralloc.solve.optimum.classes.demand_classes import (
     AttributeRule,
-    DisjointSets,
     ItemGroup,
-    Listed,
-    Profile,
     Requirement,
 )
+from dralloc.solve.optimum.classes.numbering import DisjointSets, Listed
+from dralloc.solve.optimum.classes.usable_devices import Profile
 
 __all__ = ["Bundles", "ChargedCounters", "apart", "uncharged"]
 

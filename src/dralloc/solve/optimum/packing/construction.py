@@ -20,7 +20,7 @@ import numpy.typing as npt
 from dralloc.problem import DeviceIndex, NodeIndex, Problem
 from dralloc.problem.solution import Placement
 from dralloc.solve.optimum.classes.count_model import placements_of
-from dralloc.solve.optimum.classes.demand_classes import Listed
+from dralloc.solve.optimum.classes.numbering import Listed
 from dralloc.solve.optimum.classes.state_space import Served
 from dralloc.solve.optimum.packing.instance import (
     BinInstance,

@@ -12,11 +12,11 @@ from dralloc.solve.optimum.classes.bins import Bin, BinClass
 from dralloc.solve.optimum.classes.demand_classes import (
     DemandClass,
     ItemGroup,
-    Profile,
     Requirement,
     ServingMode,
 )
 from dralloc.solve.optimum.classes.state_space import StateSpace
+from dralloc.solve.optimum.classes.usable_devices import Profile
 from dralloc.solve.optimum.packing.bundles import (
     Bundles,
     ChargedCounters,

@@ -45,7 +45,7 @@ from dralloc.problem.indices import DemandIndex, summed
 from dralloc.problem.inter_pod import Domains, InterPodRule, OneDomain
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.supply import NODE_DRIVER
-from dralloc.solve.optimum.classes.demand_classes import Listed
+from dralloc.solve.optimum.classes.numbering import Listed
 from dralloc.solve.optimum.relax.claim_users import users_of_claims
 from dralloc.solve.optimum.relax.domain_limits import (
     DomainLimit,

@@ -12,7 +12,7 @@ import numpy as np
 from dralloc.problem import Demand, DemandIndex, Problem
 from dralloc.problem.indices import grouped
 from dralloc.problem.inter_pod import Domains
-from dralloc.solve.optimum.classes.demand_classes import Listed
+from dralloc.solve.optimum.classes.numbering import Listed
 from dralloc.solve.optimum.relax.demand_kinds import (
     DemandKind,
     DemandKinds,

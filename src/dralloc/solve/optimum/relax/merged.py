@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
-from dralloc.solve.optimum.classes.demand_classes import Listed
+from dralloc.solve.optimum.classes.numbering import Listed
 from dralloc.solve.optimum.relax.demand_kinds import Draws, Integers
 from dralloc.solve.optimum.relax.market import Market
 

@@ -33,7 +33,7 @@ from dralloc.problem import (
 from dralloc.problem.indices import grouped
 from dralloc.problem.ledger import Ledger, counter_consumption
 from dralloc.problem.supply import NODE_DRIVER, Scalar
-from dralloc.solve.optimum.classes.demand_classes import Listed
+from dralloc.solve.optimum.classes.numbering import Listed
 from dralloc.solve.optimum.relax.demand_kinds import (
     ALL_DEVICES,
     Amounts,
