@@ -471,11 +471,11 @@ def _fragmented(
             return sum(claims_on[id(on_node)] for on_node in serving[unit])
         # Somebody may be served on several nodes.
         serves = {id(on_node) for on_node in serving[unit]}
-        return sum(
-            counts[demand]
-            for demand, on_nodes in grantable.items()
-            if any(id(on_node) in serves for on_node in on_nodes)
-        )
+        served = 0
+        for demand, on_nodes in grantable.items():
+            if not serves.isdisjoint(map(id, on_nodes)):
+                served += counts[demand]
+        return served
 
     claims = sum(counts)
     return {

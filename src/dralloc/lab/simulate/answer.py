@@ -206,15 +206,12 @@ class SimulatedRun:
 
     def _fragmentation_means(self) -> Row:
         """Return the mean part by cause, over all looks; nothing if there was none."""
-        shares_by_cause = {
-            cause: [look.shares[cause] for look in self.fragmentation]
-            for cause in FragmentationCause
-        }
-        return {
-            f"fragmentation.{cause.value}": mean(shares)
-            for cause, shares in shares_by_cause.items()
-            if shares
-        }
+        means: Row = {}
+        for cause in FragmentationCause:
+            shares = [look.shares[cause] for look in self.fragmentation]
+            if shares:
+                means[f"fragmentation.{cause.value}"] = mean(shares)
+        return means
 
 
 @dataclass(frozen=True, repr=False)

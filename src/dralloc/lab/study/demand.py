@@ -177,13 +177,10 @@ def _with_copies(
             metadata = _renamed(claim.metadata, turn)
             claims[claim.key] = changed(claim, metadata=metadata)
     keys = {key: claim.key for key, claim in claims.items()}
-    copies = [
-        (
-            _copied_pod(pod, turn, gang_label),
-            [keys.get(key, key) for key in given.pod_claims(pod)],
-        )
-        for pod in pods
-    ]
+    copies: list[tuple[Pod, list[ClaimKey]]] = []
+    for pod in pods:
+        copied_claims = [keys.get(key, key) for key in given.pod_claims(pod)]
+        copies.append((_copied_pod(pod, turn, gang_label), copied_claims))
     more = Changed(cluster).with_pods(copies, claims.values()).cluster
     members = Tally(pod.pod_group for pod in pods if pod.pod_group)
     pod_groups = {

@@ -395,13 +395,11 @@ def _picks(shape: Shape) -> list[_Pick]:
 
 def _options(choice: OptionSet) -> list[_Pick]:
     """Return each option of a choice, alone: a sharer's part of it."""
-    return [
-        _Pick(
-            {item: times / choice.sharers for item, times in option},
-            rank / choice.sharers,
-        )
-        for option, rank in zip(choice.options, choice.ranks, strict=True)
-    ]
+    picks: list[_Pick] = []
+    for option, rank in zip(choice.options, choice.ranks, strict=True):
+        needs = {item: times / choice.sharers for item, times in option}
+        picks.append(_Pick(needs, rank / choice.sharers))
+    return picks
 
 
 def _together(options: Sequence[_Pick]) -> _Pick:
