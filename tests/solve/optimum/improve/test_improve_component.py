@@ -342,8 +342,9 @@ def test_it_goes_by_nodes_where_few_sites_have_many_candidates(
     module = "dralloc.solve.optimum.improve.component"
     monkeypatch.setattr(f"{module}.nodes_first", note)
     monkeypatch.setattr(f"{module}._SMALL", 1)
+    limit = "_FEW_SITES" if jobs == 1 else "_MOST_SITES"
     monkeypatch.setattr(
-        "dralloc.solve.optimum.improve.nodes_first._MOST_SITES", most_sites
+        f"dralloc.solve.optimum.improve.nodes_first.{limit}", most_sites
     )
     component = searched(fractions(), ())
     component.improve(0, Options(jobs=jobs), Stop.after(60), None)

@@ -186,7 +186,7 @@ def test_searching_takes_over_what_is_proven_of_the_highest_level(
     again: list[Sequence[Placement]] = []
     component.take_starts_again = lambda *_: again.append(component.placements)
     monkeypatch.setattr(SearchedComponent, "_decide", give_up)
-    monkeypatch.setattr(SearchedComponent, "_by_nodes", lambda *_: None)
+    monkeypatch.setattr(SearchedComponent, "_by_nodes", lambda *_, **__: None)
     monkeypatch.setattr(SearchedComponent, "climb", lambda *_: None)
     monkeypatch.setattr(SearchedComponent, "_search", lambda *_, **__: None)
     component.improve(0, Options(jobs=2), Stop.after(60.0), None)

@@ -229,7 +229,7 @@ class SearchedComponent(Component):
         if (
             self.is_large
             and upper_levels.is_empty
-            and not self._may_go_by_nodes(level)
+            and not self._may_go_by_nodes(level, beside_search=True)
         ):
             return
         searching = replace(options, jobs=options.jobs - 1)
@@ -273,7 +273,7 @@ class SearchedComponent(Component):
 
         That is what is known of whole demands on nodes, and the highest levels of the weight, solved.
         """
-        by_nodes = self._by_nodes(level, options, stop)
+        by_nodes = self._by_nodes(level, options, stop, beside_search=True)
         if by_nodes is not None:
             yield _Finding(by_nodes.bound, lambda _: by_nodes.placements)
         if level == 0:
@@ -284,19 +284,19 @@ class SearchedComponent(Component):
             return self.bounds[level], None
         return self._decide(level, options, stop, None)
 
-    def _may_go_by_nodes(self, level: int) -> bool:
+    def _may_go_by_nodes(self, level: int, *, beside_search: bool) -> bool:
         """Whether it is worth it to solve a tier by nodes."""
         return (
             level == 0
-            and may_go_by_nodes(self.subset)
+            and may_go_by_nodes(self.subset, beside_search=beside_search)
             and not self._was_solved_by_nodes
         )
 
     def _by_nodes(
-        self, level: int, options: Options, stop: Stop
+        self, level: int, options: Options, stop: Stop, *, beside_search: bool
     ) -> NodesFirst | None:
-        """Solve the first tier by nodes, where that takes seconds, once; None where it is not done."""
-        if not self._may_go_by_nodes(level):
+        """Solve the first tier by nodes, where that is worth it, once; None where it is not done."""
+        if not self._may_go_by_nodes(level, beside_search=beside_search):
             return None
         outcome = nodes_first(self, level, options, stop)
         self._was_solved_by_nodes = outcome is not None
@@ -304,7 +304,7 @@ class SearchedComponent(Component):
 
     def _go_by_nodes(self, level: int, options: Options, stop: Stop) -> None:
         """Solve a tier by nodes, where that is worth it, and go on from there."""
-        outcome = self._by_nodes(level, options, stop)
+        outcome = self._by_nodes(level, options, stop, beside_search=False)
         if outcome is not None:
             bound, placements = outcome
             self._go_on_from(bound, placements, options.jobs, stop)

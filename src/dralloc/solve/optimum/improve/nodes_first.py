@@ -25,8 +25,11 @@ from dralloc.solve.optimum.stopping import Stop, Stopped
 
 __all__ = ["NodesFirst", "may_go_by_nodes", "nodes_first"]
 
-_MOST_SITES: Final = 10_000
+_FEW_SITES: Final = 3_000
 """With up to so many sites, it takes seconds to put whole demands on nodes."""
+
+_MOST_SITES: Final = 10_000
+"""With up to so many it is worth a processor beside the search: what it proves is often more than prices do."""
 
 _NODES: Final = 0.4
 _DEVICES: Final = 0.5
@@ -44,9 +47,16 @@ class NodesFirst(NamedTuple):
     placements: Sequence[Placement]
 
 
-def may_go_by_nodes(subset: DemandSubset) -> bool:
-    """Whether it is known where demands can go, and whether these sites are few enough."""
-    return 0 < sum(map(len, subset.sites.values())) <= _MOST_SITES
+def may_go_by_nodes(subset: DemandSubset, *, beside_search: bool) -> bool:
+    """Whether it is known where demands can go, and whether these sites are few enough.
+
+    Parameters
+    ----------
+    beside_search
+        Whether another processor searches meanwhile, until the time is over; else the search has to wait.
+    """
+    most = _MOST_SITES if beside_search else _FEW_SITES
+    return 0 < sum(map(len, subset.sites.values())) <= most
 
 
 def nodes_first(

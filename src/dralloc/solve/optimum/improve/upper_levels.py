@@ -83,7 +83,9 @@ class UpperLevels:
             }
             part = replace(subset, demands=demands, sites=sites)
             component = Component(part, tiers, ())
-            if component.size > largest and not may_go_by_nodes(part):
+            if component.size > largest and not may_go_by_nodes(
+                part, beside_search=True
+            ):
                 break
             self._components.append(component)
 
