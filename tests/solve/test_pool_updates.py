@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 
 from hypothesis import given, settings
@@ -38,7 +39,13 @@ from dralloc.problem import (
 )
 from dralloc.problem.solution import Status
 from dralloc.solve.first_fit import first_fit
-from dralloc.solve.optimum import solve
+from dralloc.solve.optimum import Options, solve
+from dralloc.solve.optimum.candidates import survey
+from dralloc.solve.optimum.component import Component
+from dralloc.solve.optimum.improve.upper_levels import UpperLevels
+from dralloc.solve.optimum.objective import DemandSubset, placed_weight
+from dralloc.solve.optimum.room import cramped_groups
+from dralloc.solve.optimum.stopping import Stop
 from examples import examples
 from inventory_strategies import rarely
 from strategies import TableEligibility
@@ -202,3 +209,39 @@ def test_the_optimum_is_what_the_referee_finds(problem: Problem) -> None:
 def test_the_checker_accepts_what_the_referee_accepts(problem: Problem) -> None:
     for solution in brute_force.solutions(problem):
         assert violations(problem, solution) == []
+
+
+@REFEREE
+@given(updates())
+def test_no_more_of_a_group_is_placed_than_has_room_alone(
+    problem: Problem,
+) -> None:
+    """Who would have none may share a device that others have opened by the other version."""
+    sites = survey(problem).sites
+    for group in cramped_groups(problem, sites, set(), Options(), Stop()):
+        members = set(group.members)
+        for solution in brute_force.solutions(problem):
+            demands = {placement.demand for placement in solution.placements}
+            assert len(demands & members) <= group.most
+
+
+@REFEREE
+@given(updates())
+def test_what_is_proven_of_the_highest_level_holds_for_all(
+    problem: Problem,
+) -> None:
+    """A demand of weight 2 is worth more than all of weight 1 here."""
+    demands = tuple(
+        replace(demand, weight=100 if demand.weight == 2 else 1)
+        for demand in problem.demands
+    )
+    problem = replace(problem, demands=demands)
+    sites = survey(problem).sites
+    subset = DemandSubset(problem, sorted(sites), sites)
+    tiers = placed_weight(problem)
+    everything = Component(subset, tiers, ())
+    levels = UpperLevels(subset, tiers, largest=1000)
+    for component in levels.solved(everything, Options(), Stop()):
+        for solution in brute_force.solutions(problem):
+            cost = tiers[0].cost(subset, solution.placements)
+            assert component.bounds[0] <= cost

@@ -317,7 +317,7 @@ DOCUMENTS: Final = {
     "defragment": ("ask.whatif.document", "DefragmentationDocument"),
     "drain": ("ask.whatif.document", "DrainDocument"),
     "explain": ("ask.explain.explanation", "ExplanationDocument"),
-    "explain-all": ("ask.explain", "PendingDocument"),
+    "explain-all": ("ask.explain.pending", "PendingDocument"),
     "fewest-nodes": ("ask.whatif.document", "FewestNodesDocument"),
     "headroom": ("ask.whatif.document", "HeadroomDocument"),
     "partition-layout": ("ask.whatif.document", "PartitionLayoutDocument"),

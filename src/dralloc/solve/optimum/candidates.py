@@ -32,7 +32,7 @@ __all__ = [
     "CandidateSite",
     "CandidateSurvey",
     "ServingChoice",
-    "may_pass_over",
+    "may_need_others",
     "survey",
 ]
 
@@ -104,12 +104,24 @@ class CandidateSite:
             yield from request
 
 
-def may_pass_over(demand: Demand, sites: Iterable[CandidateSite]) -> bool:
-    """Whether there is a device that a demand has to take, or cannot take, unless others have filled it (KEP-5075)."""
-    return demand.asks_for_all and any(
-        choice.loose or choice.blocked
-        for site in sites
-        for choice in site.choices()
+def may_need_others(
+    problem: Problem, demand: Demand, sites: Iterable[CandidateSite]
+) -> bool:
+    """Whether a demand may find room just because of the devices that others have.
+
+    That is, if there is a device that it has to take, or cannot take, unless others have filled it (``All``, KEP-5075);
+    or one that it may share with those who have opened it by another version, so that it draws on no counters.
+    """
+    choices = [choice for site in sites for choice in site.choices()]
+    if demand.asks_for_all and any(
+        choice.loose or choice.blocked for choice in choices
+    ):
+        return True
+    return any(
+        problem.devices[device].shareable
+        and problem.devices[device].slot in problem.several_versions
+        for choice in choices
+        for device, _ in choice.candidates
     )
 
 

@@ -9,8 +9,9 @@ Whoever is placed beside a group takes something away from it, except
 
 - who is meant by an affinity, or by a spread, which allows for more where there are more everywhere: of rules in which
   others have a role, only that is left which holds whoever comes;
-- who has allocated a claim that a member uses, too, and who fills a device with consumable capacity, which ``All``
-  leaves out then (KEP-5075): groups with such claims are not asked about.
+- who has allocated a claim that a member uses, too; who fills a device with consumable capacity, which ``All`` leaves
+  out then (KEP-5075); and who opens a shared device by another version of it, so that whoever comes after that draws on
+  no counters (KEP-4815): groups with such claims are not asked about.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from dralloc.problem.inter_pod import (
     OneDomain,
     Spread,
 )
-from dralloc.solve.optimum.candidates import CandidateSite, may_pass_over
+from dralloc.solve.optimum.candidates import CandidateSite, may_need_others
 from dralloc.solve.optimum.component import Component
 from dralloc.solve.optimum.objective import DemandSubset, placed_weight
 from dralloc.solve.optimum.solvers import cp_model
@@ -174,7 +175,11 @@ class _Company:
             self._users[key] > users for key, users in own_users.items()
         )
         return shares_claims or any(
-            may_pass_over(self._problem.demands[member], group.sites[member])
+            may_need_others(
+                self._problem,
+                self._problem.demands[member],
+                group.sites[member],
+            )
             for member in group.demands
         )
 

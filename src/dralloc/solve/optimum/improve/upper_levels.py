@@ -8,7 +8,9 @@ where some are placed only because others are. Kept with a demand are therefore
   everywhere.
 
 A claim for all devices passes over shared ones that others have filled (`dralloc.problem.all_devices`), so that it may
-be placed because others are. Who has such a claim is left out, with all who may need him: nothing is proven of them.
+be placed because others are; and so may a claim for a shared device of which several versions are published, as others
+may have opened it by one that draws on fewer counters. Who has such a claim is left out, with all who may need him:
+nothing is proven of them.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from dralloc.solve.optimum.answered import (
     is_proven,
     raise_bounds,
 )
-from dralloc.solve.optimum.candidates import may_pass_over
+from dralloc.solve.optimum.candidates import may_need_others
 from dralloc.solve.optimum.component import Component
 from dralloc.solve.optimum.improve.incumbent import Bonds
 from dralloc.solve.optimum.improve.nodes_first import (
@@ -176,14 +178,14 @@ class UpperLevels:
         Never all demands.
         """
         problem = self._problem
-        passing_over = [
+        in_need = [
             demand
             for demand in subset.demands
-            if may_pass_over(
-                problem.demands[demand], subset.sites.get(demand, ())
+            if may_need_others(
+                problem, problem.demands[demand], subset.sites.get(demand, ())
             )
         ]
-        left_out = _with_dependents(problem, self._bonds, passing_over)
+        left_out = _with_dependents(problem, self._bonds, in_need)
         for level in self._levels[:-1]:
             of_levels = [
                 demand
