@@ -133,7 +133,7 @@ def cramped_groups(
 
 
 def _most_alone(group: DemandSubset, options: Options, stop: Stop) -> int:
-    """How many members can be placed at most if nobody else is."""
+    """Return how many members can be placed at most if nobody else is."""
     if len(group.demands) == 1:
         [demand] = group.demands
         first_sites = {demand: group.sites[demand][:_FIRST_SITES]}
@@ -144,7 +144,7 @@ def _most_alone(group: DemandSubset, options: Options, stop: Stop) -> int:
 
 
 def _solved(group: DemandSubset, options: Options, stop: Stop) -> Component:
-    """The exact model of a group, after so much effort."""
+    """Solve the exact model of a group, as far as so much effort goes: what is proven by then holds."""
     component = Component(group, placed_weight(group.problem), ())
     component.improve(0, options, stop.limited(_EFFORT), None)
     return component

@@ -35,7 +35,7 @@ from dralloc.solve.first_fit.search import DepthFirstSearch, nothing_on
 from dralloc.solve.scheduler.node_info import NodeInfo
 from dralloc.solve.scheduler.pod_claims import OpenClaims, PodClaims
 
-__all__ = ["ClaimSearch", "NodeAnswers", "Searched"]
+__all__ = ["AnswersByNode", "ClaimSearch", "NodeAnswers"]
 
 
 @dataclass(slots=True)
@@ -72,7 +72,8 @@ class NodeAnswers:
         return claim_class in self.lasting and self.lasting[claim_class] is None
 
 
-Searched = dict[int, NodeAnswers]
+AnswersByNode = dict[int, NodeAnswers]
+"""What is known of nodes, by their indices."""
 
 
 class _Offer(NamedTuple):
@@ -124,7 +125,7 @@ class ClaimSearch(PodClaims):
         self._leaks_counters = leaks_counters
         self._selected = CandidateIndex(self._problem, tainted=True)
         self._offers: dict[int, dict[ClaimClass, _Offer]] = defaultdict(dict)
-        self._answers: Searched = defaultdict(NodeAnswers)
+        self._answers: AnswersByNode = defaultdict(NodeAnswers)
         self._enough: dict[ClaimClass, NDArray[np.bool_]] = {}
         # By node, whether the devices do not do for a class whatever is in use, and whether they will not again.
         self._hopeless: dict[ClaimClass, NDArray[np.bool_]] = {}

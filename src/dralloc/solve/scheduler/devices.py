@@ -21,9 +21,9 @@ from dralloc.problem.ledger import Holding
 from dralloc.problem.solution import Grant, Placement
 from dralloc.solve.first_fit.plain import GrantsOfClaims
 from dralloc.solve.scheduler.claim_search import (
+    AnswersByNode,
     ClaimSearch,
     NodeAnswers,
-    Searched,
 )
 from dralloc.solve.scheduler.node_info import NodeInfo
 from dralloc.solve.scheduler.pod_claims import GrantsByClaim
@@ -84,7 +84,7 @@ class Devices(ClaimSearch):
         self._compiled = compiled
         self._untold: dict[ClaimKey, tuple[Grant, ...]] = {}
         self._bound: dict[ClaimKey, _Bound] = {}
-        self._recent: dict[ClaimKey, tuple[Searched, Searched]] = {}
+        self._recent: dict[ClaimKey, tuple[AnswersByNode, AnswersByNode]] = {}
         # Claims that are free by supposition.
         self._supposed: set[ClaimKey] = set()
 
@@ -161,8 +161,8 @@ class Devices(ClaimSearch):
 
     def _outdate(self, key: ClaimKey, seeing: Iterable[int]) -> None:
         """A pod has taken something on some nodes; what was known of them before is kept for some time."""
-        before: Searched = {}
-        after: Searched = {}
+        before: AnswersByNode = {}
+        after: AnswersByNode = {}
         for node in seeing:
             before[node] = self._answers[node]
             after[node] = before[node].with_more_in_use()

@@ -1,4 +1,4 @@
-"""Things by number: each new one gets the next, and disjoint sets of numbers, for inventories of a million devices."""
+"""Numbers for things, a new one for each; and disjoint sets of numbers, for inventories of a million devices."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ from dralloc.solve.optimum.stopping import Cancelled, Stop
 __all__ = ["UpperLevels"]
 
 _PART: Final = 0.5
-"""The part of the time that is left which the exact model may take for some levels."""
+"""The part of the time that is left which some levels may take."""
 
 
 class UpperLevels:
@@ -124,7 +124,10 @@ class UpperLevels:
         options: Options,
         stop: Stop,
     ) -> None:
-        """Solve the component of some levels, from what the answer has of them, until that is decided elsewhere."""
+        """Solve the component of some levels, from what the answer has of them, until that is decided elsewhere.
+
+        By the exact model; by nodes, if that would be too large.
+        """
         is_over = Cancelled(
             lambda: (
                 bool(stop.cancelled) or self._is_decided(answer, level_count)
