@@ -22,13 +22,8 @@ from dralloc.problem import (
     Usage,
     numbered,
 )
-from dralloc.problem.ledger import (
-    ClaimLedger,
-    Holding,
-    Ledger,
-    Scarcity,
-    Shortage,
-)
+from dralloc.problem.claim_ledger import ClaimLedger
+from dralloc.problem.ledger import Holding, Ledger, Scarcity, Shortage
 from dralloc.problem.solution import holdings_of
 from dralloc.solve.first_fit import first_fit
 from strategies import TableEligibility, problems

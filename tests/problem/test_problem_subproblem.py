@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from dralloc.objects.names import DeviceID
 from dralloc.problem import Charge, Demand, Device, Problem, indices, numbered
+from dralloc.problem.claim_ledger import ClaimLedger
 from dralloc.problem.equivalence import inventory_key
-from dralloc.problem.ledger import ClaimLedger
 from dralloc.problem.solution import Grant, Placement, holdings_of
 from dralloc.problem.subproblem import Subproblem, cut, separated, with_versions
 from dralloc.solve.first_fit import first_fit

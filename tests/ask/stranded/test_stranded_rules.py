@@ -14,7 +14,7 @@ from dralloc.ask.stranded.split import Splitter
 from dralloc.ask.whatif.mix_entries import MixEntry, compile_mix
 from dralloc.objects.cluster import Cluster
 from dralloc.problem import Demand, Problem
-from dralloc.problem.ledger import ClaimLedger
+from dralloc.problem.claim_ledger import ClaimLedger
 from examples import examples
 
 CLUSTERS = examples(60)

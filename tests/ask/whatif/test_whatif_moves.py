@@ -13,7 +13,8 @@ from dralloc.ask.whatif.moves.rearrange import MigrationProblem
 from dralloc.check import check
 from dralloc.objects.choices import Options, Thresholds
 from dralloc.objects.errors import ModelError
-from dralloc.problem.ledger import ClaimLedger, Holding
+from dralloc.problem.claim_ledger import ClaimLedger
+from dralloc.problem.ledger import Holding
 from dralloc.problem.solution import Solution, Status, holdings_of
 from dralloc.solve.optimum.candidates import survey
 from dralloc.solve.optimum.component import build_for

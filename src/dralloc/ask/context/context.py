@@ -30,13 +30,9 @@ from dralloc.problem import (
     Request,
     indices,
 )
-from dralloc.problem.ledger import (
-    ClaimLedger,
-    Ledger,
-    Limit,
-    Scarcity,
-    limit_behind,
-)
+from dralloc.problem.claim_ledger import ClaimLedger
+from dralloc.problem.ledger import Ledger, Scarcity
+from dralloc.problem.named_limits import Limit, limit_behind
 from dralloc.problem.problem import Overlay, Renumbered
 from dralloc.problem.subproblem import Subproblem, cut, places, with_versions
 

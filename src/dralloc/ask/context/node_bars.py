@@ -38,6 +38,7 @@ from dralloc.problem import (
     indices,
     numbered,
 )
+from dralloc.problem.claim_ledger import ClaimLedger
 from dralloc.problem.inter_pod import (
     Affinity,
     AntiAffinity,
@@ -46,7 +47,7 @@ from dralloc.problem.inter_pod import (
     OneDomain,
     Spread,
 )
-from dralloc.problem.ledger import ClaimLedger, Holding, Shortage
+from dralloc.problem.ledger import Holding, Shortage
 from dralloc.problem.node_claims import before_footprints, resource_of
 from dralloc.problem.solution import Placement, holdings_of, with_node_grants
 from dralloc.problem.subproblem import cut

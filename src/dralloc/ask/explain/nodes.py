@@ -57,7 +57,8 @@ from dralloc.problem import (
     Request,
 )
 from dralloc.problem.equivalence import inventory_key
-from dralloc.problem.ledger import Limit, Scarcity, Shortage, limits_of
+from dralloc.problem.ledger import Scarcity, Shortage
+from dralloc.problem.named_limits import Limit, limits_of
 from dralloc.problem.subproblem import ONLY_NODE, Subproblem
 from dralloc.solve.first_fit import first_fit
 

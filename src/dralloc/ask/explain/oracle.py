@@ -47,7 +47,8 @@ from dralloc.problem import (
     indices,
 )
 from dralloc.problem.equivalence import inventory_key
-from dralloc.problem.ledger import Limit, Scarcity, limits_of, users_of
+from dralloc.problem.ledger import Scarcity
+from dralloc.problem.named_limits import Limit, limits_of, users_of
 from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.problem.subproblem import Subproblem, cut
 from dralloc.solve.first_fit import first_fit

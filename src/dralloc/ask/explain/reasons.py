@@ -33,7 +33,8 @@ from dralloc.problem import (
     Scalar,
     numbered,
 )
-from dralloc.problem.ledger import Limit, Scarcity
+from dralloc.problem.ledger import Scarcity
+from dralloc.problem.named_limits import Limit
 
 __all__ = [
     "ADVICE",

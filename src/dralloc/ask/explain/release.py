@@ -40,7 +40,7 @@ from dralloc.problem import (
     Problem,
     numbered,
 )
-from dralloc.problem.ledger import ClaimLedger
+from dralloc.problem.claim_ledger import ClaimLedger
 from dralloc.problem.solution import Placement, amount_used, holdings_of
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import within_caps

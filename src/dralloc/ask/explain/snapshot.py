@@ -37,7 +37,8 @@ from dralloc.problem import (
     numbered,
     quorum_of,
 )
-from dralloc.problem.ledger import ClaimLedger, Holding
+from dralloc.problem.claim_ledger import ClaimLedger
+from dralloc.problem.ledger import Holding
 from dralloc.problem.solution import (
     Grant,
     Placement,

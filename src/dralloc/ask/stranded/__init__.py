@@ -53,7 +53,7 @@ from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.names import ClaimKey, PoolID
 from dralloc.objects.report import Line, Part, Table, amount, percent
 from dralloc.problem import Device, NodeIndex, PoolState, Problem, numbered
-from dralloc.problem.ledger import ClaimLedger
+from dralloc.problem.claim_ledger import ClaimLedger
 from dralloc.show.question import Provisional, ProvisionalDocument
 from dralloc.solve.work import phase
 

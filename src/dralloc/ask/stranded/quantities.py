@@ -21,7 +21,9 @@ from dralloc.compile.compiler import CompiledCluster
 from dralloc.objects.names import PoolID
 from dralloc.objects.quantity import NANOS
 from dralloc.problem import Charge, CounterIndex, DeviceIndex, Problem, numbered
-from dralloc.problem.ledger import ClaimLedger, Limit, Scarcity, limits_of
+from dralloc.problem.claim_ledger import ClaimLedger
+from dralloc.problem.ledger import Scarcity
+from dralloc.problem.named_limits import Limit, limits_of
 
 __all__ = [
     "LIFTED_IN_ORDER",

@@ -49,8 +49,8 @@ from dralloc.problem import (
     indices,
     numbered,
 )
+from dralloc.problem.claim_ledger import ClaimLedger
 from dralloc.problem.equivalence import claim_key, inventory_key
-from dralloc.problem.ledger import ClaimLedger
 from dralloc.problem.problem import Overlay
 from dralloc.problem.solution import grants_of
 from dralloc.problem.subproblem import ONLY_NODE, Subproblem

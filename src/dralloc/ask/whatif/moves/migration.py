@@ -36,6 +36,7 @@ from dralloc.problem import (
     Problem,
     Request,
 )
+from dralloc.problem.claim_ledger import ClaimLedger
 from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.inter_pod import (
     Affinity,
@@ -46,7 +47,7 @@ from dralloc.problem.inter_pod import (
     Role,
     Spread,
 )
-from dralloc.problem.ledger import ClaimLedger, Holding
+from dralloc.problem.ledger import Holding
 from dralloc.problem.problem import Overlay
 from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.problem.subproblem import places
