@@ -42,12 +42,11 @@ from dralloc.problem.inter_pod import (
 )
 from dralloc.problem.node_claims import (
     NodeStock,
-    PodUse,
     node_resource,
     resource_of,
-    with_footprints,
     with_node_claims,
 )
+from dralloc.problem.node_footprints import PodUse, with_footprints
 from inventory_strategies import rarely
 from strategies import TableEligibility
 

@@ -342,7 +342,7 @@ class Problem(Brief):
 
     @cached_property
     def footprint_counters(self) -> frozenset[CounterIndex]:
-        """The counters of what devices take of nodes (see `dralloc.problem.node_claims`)."""
+        """The counters of what devices take of nodes (see `dralloc.problem.node_footprints`)."""
         return frozenset(
             counter_index
             for counter_index, counter in numbered(self.counters)

@@ -48,7 +48,8 @@ from dralloc.problem.inter_pod import (
     Spread,
 )
 from dralloc.problem.ledger import Holding, Shortage
-from dralloc.problem.node_claims import before_footprints, resource_of
+from dralloc.problem.node_claims import resource_of
+from dralloc.problem.node_footprints import before_footprints
 from dralloc.problem.solution import Placement, holdings_of, with_node_grants
 from dralloc.problem.subproblem import cut
 from dralloc.solve.first_fit import first_fit

@@ -31,12 +31,8 @@ from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.quantity import NANOS
 from dralloc.problem import Device, NodeFootprint
-from dralloc.problem.node_claims import (
-    PodUse,
-    footprint_of,
-    node_resource,
-    resource_of,
-)
+from dralloc.problem.node_claims import node_resource, resource_of
+from dralloc.problem.node_footprints import PodUse, footprint_of
 
 __all__ = [
     "Footprints",

@@ -60,13 +60,8 @@ from dralloc.problem.inter_pod import (
     Role,
     Spread,
 )
-from dralloc.problem.node_claims import (
-    NodeStock,
-    PodUse,
-    resource_of,
-    with_footprints,
-    with_node_claims,
-)
+from dralloc.problem.node_claims import NodeStock, resource_of, with_node_claims
+from dralloc.problem.node_footprints import PodUse, with_footprints
 
 __all__ = ["PodRules", "has_rules_between"]
 

@@ -40,7 +40,7 @@ from dralloc.problem import (
 from dralloc.problem.indices import grouped
 from dralloc.problem.inter_pod import DomainLedger, Domains, OneDomain, Role
 from dralloc.problem.ledger import Ledger
-from dralloc.problem.node_claims import before_footprints
+from dralloc.problem.node_footprints import before_footprints
 from dralloc.problem.solution import Grant, Placement, served_by
 from dralloc.problem.subproblem import open_claims
 from dralloc.solve.first_fit.search import DepthFirstSearch, SearchLedger
@@ -68,7 +68,7 @@ class NodeFootprints:
     problem
         In which devices take something of nodes.
     ledger
-        Of the problem in which they do not (see `dralloc.problem.node_claims.before_footprints`).
+        Of the problem in which they do not (see `dralloc.problem.node_footprints.before_footprints`).
     """
 
     def __init__(self, problem: Problem, ledger: Ledger) -> None:

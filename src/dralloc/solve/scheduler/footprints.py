@@ -16,7 +16,7 @@ from dralloc.objects.api import Pod, ResourceClaim
 from dralloc.objects.errors import FatalError
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Demand
-from dralloc.problem.node_claims import footprint_of
+from dralloc.problem.node_footprints import footprint_of
 from dralloc.problem.solution import Grant
 
 __all__ = ["Granted", "PodFootprints"]
