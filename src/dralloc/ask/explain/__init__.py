@@ -1,7 +1,9 @@
 """Why a claim is pending, what it conflicts with, and which change would admit it.
 
 - `dralloc.ask.explain.nodes`: first fit's answer for every node, with the first reason that rules it out;
-- `dralloc.ask.explain.oracle`: a minimal set of rules that cannot hold together;
+- `dralloc.ask.explain.oracle`: whether the demand could be placed if something were different;
+- `dralloc.ask.explain.conflict_members`: the rules that can be part of a conflict;
+- `dralloc.ask.explain.conflict`: a minimal set of rules that cannot hold together;
 - `dralloc.ask.explain.suggestions`: changes that would admit the demand, each tried out;
 - `dralloc.ask.explain.explanation`: what the optimum would have to give up for it;
 - `dralloc.ask.explain.explainer`: puts these together for one demand;

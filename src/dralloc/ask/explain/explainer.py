@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from dralloc.ask.explain.conflict import find_conflict
+from dralloc.ask.explain.conflict_members import members_of
 from dralloc.ask.explain.explanation import Explanation, compete, gather
 from dralloc.ask.explain.nodes import Diagnosis
-from dralloc.ask.explain.oracle import (
-    FeasibilityOracle,
-    find_conflict,
-    members_of,
-)
+from dralloc.ask.explain.oracle import FeasibilityOracle
 from dralloc.ask.explain.reasons import NodeReason, Wording
 from dralloc.ask.explain.snapshot import (
     DemandSnapshot,

@@ -13,7 +13,8 @@ from typing import Annotated
 
 from pydantic import AliasPath, BeforeValidator, Field
 
-from dralloc.ask.explain.oracle import Conflict, Member
+from dralloc.ask.explain.conflict import Conflict
+from dralloc.ask.explain.conflict_members import Member
 from dralloc.ask.explain.reasons import (
     ADVICE,
     FilterReason,

@@ -16,13 +16,12 @@ from typing import Final
 from dralloc.ask.allocate import check_newcomers
 from dralloc.ask.context.node_bars import Bar
 from dralloc.ask.context.offers import TableOffers, Variation
-from dralloc.ask.explain.oracle import (
-    Certificate,
-    FeasibilityOracle,
+from dralloc.ask.explain.conflict_members import (
     Member,
     MemberKind,
     alternatives_of,
 )
+from dralloc.ask.explain.oracle import Certificate, FeasibilityOracle
 from dralloc.ask.explain.reasons import (
     Change,
     Cost,

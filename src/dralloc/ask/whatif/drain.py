@@ -9,12 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Unpack
 
-from dralloc.ask.explain.oracle import (
-    Conflict,
-    FeasibilityOracle,
-    find_conflict,
-    members_of,
-)
+from dralloc.ask.explain.conflict import Conflict, find_conflict
+from dralloc.ask.explain.conflict_members import members_of
+from dralloc.ask.explain.oracle import FeasibilityOracle
 from dralloc.ask.explain.snapshot import find_demand, snapshot_of
 from dralloc.ask.whatif.defragment import Itinerary
 from dralloc.ask.whatif.document import DrainDocument
