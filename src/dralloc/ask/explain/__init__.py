@@ -1,6 +1,8 @@
 """Why a claim is pending, what it conflicts with, and which change would admit it.
 
 - `dralloc.ask.explain.nodes`: first fit's answer for every node, with the first reason that rules it out;
+- `dralloc.ask.explain.filter_trace`: which devices of a node are excluded by what, for one request;
+- `dralloc.ask.explain.joint_reasons`: why requests do not fit together although each of them does alone;
 - `dralloc.ask.explain.oracle`: whether the demand could be placed if something were different;
 - `dralloc.ask.explain.conflict_members`: the rules that can be part of a conflict;
 - `dralloc.ask.explain.conflict`: a minimal set of rules that cannot hold together;
