@@ -15,7 +15,7 @@ from dralloc.ask.allocate import allocate
 from dralloc.ask.explain.oracle import FeasibilityOracle
 from dralloc.ask.explain.reasons import Change
 from dralloc.ask.explain.snapshot import placed_before, snapshot_of
-from dralloc.ask.explain.suggestions import substitutes
+from dralloc.ask.explain.substitutes import substitutes
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.api import (
     DeviceRequest,

@@ -7,6 +7,7 @@
 - `dralloc.ask.explain.conflict_members`: the rules that can be part of a conflict;
 - `dralloc.ask.explain.conflict`: a minimal set of rules that cannot hold together;
 - `dralloc.ask.explain.suggestions`: changes that would admit the demand, each tried out;
+- `dralloc.ask.explain.suggestion_check`: whether the objects of the cluster allow them;
 - `dralloc.ask.explain.explanation`: what the optimum would have to give up for it;
 - `dralloc.ask.explain.explainer`: puts these together for one demand;
 - `dralloc.ask.explain.pending`: the report on all that is pending, by reason.

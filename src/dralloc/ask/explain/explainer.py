@@ -20,7 +20,8 @@ from dralloc.ask.explain.snapshot import (
     placed_before,
     snapshot_of,
 )
-from dralloc.ask.explain.suggestions import check_suggestions, find_suggestions
+from dralloc.ask.explain.suggestion_check import check_suggestions
+from dralloc.ask.explain.suggestions import find_suggestions
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.objects.choices import Mode, Options
 from dralloc.objects.errors import DrallocError, no_node

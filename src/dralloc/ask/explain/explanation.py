@@ -15,6 +15,7 @@ from pydantic import AliasPath, BeforeValidator, Field
 
 from dralloc.ask.explain.conflict import Conflict
 from dralloc.ask.explain.conflict_members import Member
+from dralloc.ask.explain.raised_caps import least_raises
 from dralloc.ask.explain.reasons import (
     ADVICE,
     FilterReason,
@@ -24,7 +25,6 @@ from dralloc.ask.explain.reasons import (
     grouped,
 )
 from dralloc.ask.explain.snapshot import DemandSnapshot
-from dralloc.ask.explain.suggestions import least_raises
 from dralloc.check import check
 from dralloc.objects.answer import Fields, Key, Timings, Word
 from dralloc.objects.choices import Mode

@@ -1,0 +1,145 @@
+"""Suggestions to scale a request down: fewer devices, or a smaller amount of a capacity."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from dralloc.ask.context.offers import Variation
+from dralloc.ask.explain.conflict_members import alternatives_of
+from dralloc.ask.explain.oracle import Certificate, FeasibilityOracle
+from dralloc.ask.explain.reasons import (
+    Change,
+    Cost,
+    Place,
+    Suggestion,
+    devices_text,
+    request_text,
+)
+from dralloc.objects.quantity import Format, Quantity
+from dralloc.objects.report import amount
+from dralloc.problem import Alternative, numbered
+
+__all__ = ["scaled_down"]
+
+_MOST_AMOUNTS = 64
+
+
+def scaled_down(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
+    """Return, by request the largest count, and by capacity the largest amount, that can be served."""
+    for position, claim, alternative in alternatives_of(
+        oracle.snapshot.demand.claims
+    ):
+        for suggestion in (
+            *_fewer(oracle, position, alternative),
+            *_smaller(oracle, position, alternative),
+        ):
+            request = request_text(claim, alternative)
+            text = f"{request}: ask for {suggestion.text}"
+            yield replace(suggestion, text=text)
+
+
+def _largest(
+    values: Sequence[int], admit: Callable[[int], Certificate | None]
+) -> tuple[int, Certificate] | None:
+    """The largest value that is admitted, if smaller values are never harder; the answer has been tried in any case."""
+    tried: dict[int, Certificate] = {}
+
+    def refused(value: int) -> bool:
+        certificate = admit(value)
+        if certificate is not None:
+            tried[value] = certificate
+        return certificate is None
+
+    admitted_count = bisect_left(values, True, key=refused)
+    return (
+        (values[admitted_count - 1], tried[values[admitted_count - 1]])
+        if admitted_count
+        else None
+    )
+
+
+def _fewer(
+    oracle: FeasibilityOracle, position: Place, alternative: Alternative
+) -> Iterator[Suggestion]:
+    count = alternative.count or 0
+    largest = _largest(
+        range(1, count),
+        lambda fewer: oracle.admit(Change(counts={position: fewer})),
+    )
+    if largest is not None:
+        fewer, certificate = largest
+        text, outcome = (
+            f"{devices_text(fewer)} in place of {count}",
+            oracle.fits_on(certificate.node),
+        )
+        yield Suggestion(
+            text,
+            outcome,
+            Cost.LESS,
+            count - fewer,
+            Change(counts={position: fewer}),
+        )
+
+
+def _smaller(
+    oracle: FeasibilityOracle, position: Place, alternative: Alternative
+) -> Iterator[Suggestion]:
+    requested = oracle.snapshot.context.offers.amounts(alternative.index)
+    for name, free in _free_amounts(oracle, alternative).items():
+        limit = requested[name].nanos if name in requested else max(free) + 1
+        values = sorted(nanos for nanos in free if 0 < nanos < limit)[
+            -_MOST_AMOUNTS:
+        ]
+
+        def change_to(nanos: int, name: str = name) -> Change:
+            return Change(
+                variations={
+                    position: Variation(
+                        amounts=((name, Quantity(nanos, Format.BINARY)),)
+                    )
+                }
+            )
+
+        largest = _largest(values, lambda nanos: oracle.admit(change_to(nanos)))
+        if largest is not None:
+            smaller, certificate = largest
+            before = (
+                f" in place of {requested[name]}"
+                if name in requested
+                else " (now it asks for no amount)"
+            )
+            text, outcome = (
+                f"{amount(smaller)} of {name}{before}",
+                oracle.fits_on(certificate.node),
+            )
+            yield Suggestion(text, outcome, Cost.LESS, 1, change_to(smaller))
+
+
+def _free_amounts(
+    oracle: FeasibilityOracle, alternative: Alternative
+) -> dict[str, set[int]]:
+    """Return, by capacity, the amounts that some device, or a cap, has left."""
+    context = oracle.snapshot.context
+    requested = context.offers.amounts(alternative.index)
+    free_amounts: dict[str, set[int]] = defaultdict(set)
+    for device_index, device in numbered(context.problem.devices):
+        if (
+            not (device.shareable or requested)
+            or context.offers.selects(alternative.index, device_index)
+            is not True
+        ):
+            continue
+        for name, capacity in device.capacity.items():
+            if device.shareable and capacity.consumable:
+                free_amounts[name].add(
+                    context.ledger.capacity_left(device, name)
+                )
+            elif name in requested and not device.shareable:
+                free_amounts[name].add(capacity.total)
+    for budget in context.budgets:
+        if budget.resource in free_amounts and budget.left:
+            free_amounts[budget.resource].add(budget.left)
+    return free_amounts

@@ -1,0 +1,56 @@
+"""Suggestions held against the objects of the cluster.
+
+The oracle looks for a node in the problem that the compiler has read; the checker of objects reads pods and nodes by
+itself, so that what the compiler misreads is not suggested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dralloc.ask.allocate import check_newcomers
+from dralloc.ask.explain.oracle import FeasibilityOracle
+from dralloc.ask.explain.reasons import Cost, Suggestion
+from dralloc.ask.explain.settled_scenario import at_the_moment
+from dralloc.check.objects import Binding
+
+__all__ = ["check_suggestions"]
+
+
+def check_suggestions(
+    oracle: FeasibilityOracle, suggestions: Sequence[Suggestion]
+) -> None:
+    """Make sure that the pod that is explained may go where suggestions let it in.
+
+    Not looked at are pods of gangs, which do not come alone; new nodes, whose clusters are compiled anew; and changes
+    that lift rules of the objects.
+
+    Raises
+    ------
+    CheckError
+        It may not.
+    """
+    snapshot, compiled = oracle.snapshot, oracle.compiled
+    tried = [
+        suggestion
+        for suggestion in suggestions
+        if suggestion.cost is not Cost.NODE and not suggestion.change.rules
+    ]
+    if not tried or compiled.is_claim(snapshot.whole) or snapshot.whole.gang:
+        return
+    moment = at_the_moment(compiled, snapshot)
+    for suggestion in tried:
+        certificate, released = (
+            oracle.admit(suggestion.change),
+            suggestion.change.released,
+        )
+        assert certificate is not None
+        users = {
+            pod
+            for pod, claims in moment.cluster.claims_of_pods.items()
+            if not released.isdisjoint(claims)
+        }
+        cluster = moment.release(released).without_pods(users).cluster
+        home = snapshot.problem.nodes[certificate.node].name
+        binding = Binding(snapshot.whole.key, home)
+        check_newcomers(compiled, compiled.choices, cluster, [binding])
