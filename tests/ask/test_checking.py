@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 import dralloc
 from brute_objects import Arrival, Referee
-from dralloc.ask import allocate as checking
+from dralloc.ask import answer_checks, checked_answers
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.objects.choices import Ignored, Mode
 from dralloc.objects.errors import CheckError
@@ -80,11 +79,10 @@ def careless(monkeypatch: pytest.MonkeyPatch) -> None:
     def accepted(_: Problem, __: Solution) -> None:
         """The checker of problems believes what the compiler has read."""
 
-    allocating = import_module("dralloc.ask.allocate")
-    monkeypatch.setattr(allocating, "first_fit", lambda *_, **__: anywhere)
-    monkeypatch.setattr(allocating, "solve", lambda *_, **__: anywhere)
-    monkeypatch.setattr(allocating, "schedule", scheduled)
-    monkeypatch.setattr(checking, "check", accepted)
+    monkeypatch.setattr(checked_answers, "first_fit", lambda *_, **__: anywhere)
+    monkeypatch.setattr(checked_answers, "solve", lambda *_, **__: anywhere)
+    monkeypatch.setattr(checked_answers, "schedule", scheduled)
+    monkeypatch.setattr(answer_checks, "check", accepted)
 
 
 @pytest.mark.usefixtures("careless")

@@ -100,7 +100,7 @@ def test_the_search_ends_when_it_is_as_good_again(
             super().__init__(prices, noted)
 
     cluster, start = mixture
-    monkeypatch.setattr("dralloc.ask.allocate.Earlier", Looking)
+    monkeypatch.setattr("dralloc.ask.continued_answer.Earlier", Looking)
     again = dralloc.allocate(cluster, start=start, steps=4)
     assert len(told) == 1
     assert again.objective == start.objective

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
+from dralloc.ask import answer_checks
 from dralloc.cli import app
 from dralloc.cli.console import Exit
 from dralloc.objects.errors import CheckError
@@ -168,7 +168,7 @@ def test_an_answer_that_fails_the_check_is_withheld(
     def reject(*_: object) -> None:
         raise CheckError("device gpu-0: taken twice")
 
-    monkeypatch.setattr(import_module("dralloc.ask.allocate"), "check", reject)
+    monkeypatch.setattr(answer_checks, "check", reject)
     result = dralloc("allocate", two_claims)
     assert result.exit_code == Exit.DEFECT
     assert result.stdout == ""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Unpack
 
-from dralloc.ask.allocate import check_newcomers
+from dralloc.ask.answer_checks import check_newcomers
 from dralloc.ask.scenario import Scenario
 from dralloc.ask.whatif.document import (
     ClaimMove,

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Final, Unpack
 
-from dralloc.ask.allocate import check_newcomers
+from dralloc.ask.answer_checks import check_newcomers
 from dralloc.ask.scenario import Scenario
 from dralloc.ask.whatif.copies import (
     CopyCount,

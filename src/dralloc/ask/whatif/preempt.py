@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final, Unpack
 
-from dralloc.ask.allocate import check_newcomers
+from dralloc.ask.answer_checks import check_newcomers
 from dralloc.ask.whatif.document import PreemptionDocument
 from dralloc.ask.whatif.eviction_costs import EvictionCost, EvictionUnit
 from dralloc.ask.whatif.evictions import Admission, Newcomer, Preemptor, Staging

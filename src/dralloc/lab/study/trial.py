@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from dralloc.ask.allocate import CheckedAnswers
+from dralloc.ask.checked_answers import CheckedAnswers
 from dralloc.lab.study.scenarios import Scenario
 from dralloc.objects.choices import Backend, Choices, Mode
 from dralloc.objects.errors import ChoiceError, DrallocError

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import chain, groupby, islice, product
 from typing import Any, Final
 
-from dralloc.ask.allocate import check_bindings
+from dralloc.ask.answer_checks import check_bindings
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.compile.write import allocations
 from dralloc.lint.conformance.cases import (

@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from dralloc.ask.allocate import allocate, check_newcomers
+from dralloc.ask.allocate import allocate
+from dralloc.ask.answer_checks import check_newcomers
 from dralloc.ask.scenario import Scenario
 from dralloc.check import violations
 from dralloc.check.objects import Binding
