@@ -11,14 +11,9 @@ import typer
 from typer.core import TyperCommand
 
 import dralloc
+from dralloc.cli.conformance import conformance_command
 from dralloc.cli.console import CommandGroup, Commands
-from dralloc.cli.lab import (
-    conformance_command,
-    example_command,
-    simulate_command,
-    study_command,
-    validate_command,
-)
+from dralloc.cli.example import example_command
 from dralloc.cli.live import (
     apply_command,
     batch_command,
@@ -37,6 +32,9 @@ from dralloc.cli.questions import (
     schema_command,
     stranded_command,
 )
+from dralloc.cli.simulate import simulate_command
+from dralloc.cli.study import study_command
+from dralloc.cli.validate import validate_command
 from dralloc.objects.report import WIDTH
 
 __all__ = ["app", "kubectl", "main"]
