@@ -63,7 +63,13 @@ from dralloc.solve.first_fit.search import (
 )
 from dralloc.solve.work import phase
 
-__all__ = ["QuickRun", "completed", "first_fit", "place_all"]
+__all__ = [
+    "QuickRun",
+    "completed",
+    "completed_by_weight",
+    "first_fit",
+    "place_all",
+]
 
 # ----------------------------------------------------------------------------
 # Domain memory: how many equal demands fitted in a domain. As many do again, as long as
@@ -605,14 +611,39 @@ def completed(problem: Problem, placements: Iterable[Placement]) -> Solution:
         lightest = min(map(heaviest_of, units), default=0)
         if all(heaviest_of(unit) == lightest for unit in in_vain):
             return answer
-        heaviest_first = sorted(units, key=heaviest_of, reverse=True)
-        placement_of = {
-            placement.demand: placement for placement in answer.placements
-        }
-        others = _beside(
-            problem, heaviest_first, placement_of, timings, in_turn=True
-        )
+        others = _by_weight(problem, answer.placements, timings)
         return max(answer, others, key=partial(_worth, problem))
+
+
+def completed_by_weight(
+    problem: Problem, placements: Iterable[Placement]
+) -> Solution:
+    """Place all demands in turn, the heaviest first: where an earlier answer has them, if that is still to be had.
+
+    So nobody stands in the way of who weighs more.
+
+    Parameters
+    ----------
+    placements
+        The earlier answer, in the numbers of the problem.
+    """
+    timings: dict[str, float] = {}
+    with phase(timings, "first fit"):
+        return _by_weight(problem, placements, timings)
+
+
+def _by_weight(
+    problem: Problem,
+    placements: Iterable[Placement],
+    timings: dict[str, float],
+) -> Solution:
+    heaviest_first = sorted(
+        _together(problem, indices(problem.demands)),
+        key=partial(_heaviest, problem),
+        reverse=True,
+    )
+    earlier = {placement.demand: placement for placement in placements}
+    return _beside(problem, heaviest_first, earlier, timings, in_turn=True)
 
 
 def _beside(

@@ -1,5 +1,7 @@
 """Answers for the optimum to start from: first fit in other orders, then the best of these changed again and again.
 
+Where many wait that weigh more than others, they are placed first, as if those others were not there.
+
 `Starts` is all that is cheap to have before a model is built.
 """
 
@@ -15,6 +17,7 @@ from dralloc.problem import NodeIndex, Problem
 from dralloc.problem.solution import AskAppraisal, Placement
 from dralloc.solve.recreate.orders import placed_in_orders
 from dralloc.solve.recreate.search import recreated
+from dralloc.solve.recreate.top_down import improved_from_the_top
 
 __all__ = ["Starts"]
 
@@ -79,10 +82,18 @@ class Starts:
             best = max(best, placements, key=self._promise)
             if seconds() < later:
                 break
+        options = replace(self._options, jobs=jobs)
+        # Steps, where they are counted, are for changes of all demands.
+        if not self._around and options.steps is None:
+            for placements in improved_from_the_top(
+                self._problem, best, options, seconds
+            ):
+                yield placements
+                best = max(best, placements, key=self._promise)
         yield from recreated(
             self._problem,
             best,
-            replace(self._options, jobs=jobs),
+            options,
             seconds,
             appraisal,
             self._around,

@@ -1,0 +1,136 @@
+"""Demands that weigh more are searched as if the others were not there; these come back where there is room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import inf
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from any_problem import weighted
+from dralloc.check.problem import violations
+from dralloc.objects.choices import Options
+from dralloc.problem import Problem
+from dralloc.problem.solution import Placement, Solution
+from dralloc.solve.first_fit import first_fit
+from dralloc.solve.recreate import top_down
+from dralloc.solve.recreate.starts import Starts
+from dralloc.solve.recreate.top_down import improved_from_the_top
+from examples import examples
+from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
+
+NODES = 8
+
+
+def sizes_of_two_weights() -> Problem:
+    """Nodes that are full with one for 4 and one for 6 each of those that weigh 100, or of many small ones.
+
+    First fit puts those for 4 side by side: a third of the heavy wait.
+    """
+    builder = ProblemBuilder(nodes=NODES)
+    for node in range(NODES):
+        builder.device(node, capacity={"memory": 10})
+    for size in (*[4] * NODES, *[6] * NODES):
+        claim = builder.claim(AlternativeSpec(capacity={"memory": size}))
+        builder.pod(claim, weight=100)
+    for _ in range(10 * NODES):
+        claim = builder.claim(AlternativeSpec(capacity={"memory": 1}))
+        builder.pod(claim)
+    return builder.problem()
+
+
+def placed_with(
+    problem: Problem, placements: Sequence[Placement], weight: int
+) -> int:
+    weights = [
+        problem.demands[placement.demand].weight for placement in placements
+    ]
+    return weights.count(weight)
+
+
+def test_those_that_weigh_more_are_placed_as_if_the_others_were_not_there() -> (
+    None
+):
+    problem = sizes_of_two_weights()
+    start = first_fit(problem).placements
+    assert placed_with(problem, start, 100) < 2 * NODES
+    [answer] = improved_from_the_top(problem, start, Options(), lambda: 60.0)
+    assert violations(problem, Solution(answer)) == []
+    assert placed_with(problem, answer, 100) == 2 * NODES
+
+
+def test_the_others_come_back_where_there_is_room() -> None:
+    builder = ProblemBuilder(nodes=3)
+    for node in range(2):
+        builder.device(node, capacity={"memory": 10})
+    for size in (4, 4, 6, 6):
+        claim = builder.claim(AlternativeSpec(capacity={"memory": size}))
+        builder.pod(claim, weight=100)
+    builder.device(2, capacity={"memory": 1})
+    builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 1})))
+    problem = builder.problem()
+    start = first_fit(problem).placements
+    [answer] = improved_from_the_top(problem, start, Options(), lambda: 60.0)
+    assert len(answer) == len(problem.demands)
+
+
+def test_where_few_wait_all_are_searched_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(top_down, "_MANY", 1)
+    problem = sizes_of_two_weights()
+    start = first_fit(problem).placements
+    assert placed_with(problem, start, 100) > 0
+    assert not list(
+        improved_from_the_top(problem, start, Options(), lambda: 60.0)
+    )
+
+
+def test_no_weight_is_begun_when_half_of_the_time_is_over() -> None:
+    problem = sizes_of_two_weights()
+    start = first_fit(problem).placements
+    seconds = iter([60.0])
+    assert not list(
+        improved_from_the_top(
+            problem, start, Options(), lambda: next(seconds, 29.0)
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "is_searched"), [(Options(), True), (Options(steps=5), False)]
+)
+def test_starts_begin_with_them_unless_steps_are_counted(
+    monkeypatch: pytest.MonkeyPatch, options: Options, is_searched: bool
+) -> None:
+    asked: list[Problem] = []
+
+    def noted(problem: Problem, *_: object) -> Iterator[tuple[Placement, ...]]:
+        asked.append(problem)
+        return iter(())
+
+    module = "dralloc.solve.recreate.starts"
+    monkeypatch.setattr(f"{module}.improved_from_the_top", noted)
+    problem = sizes_of_two_weights()
+    list(Starts(problem, options)((), lambda: None, lambda: 60.0))
+    assert bool(asked) is is_searched
+
+
+@settings(
+    max_examples=examples(60),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+@given(weighted(), st.integers(0, 1000))
+def test_answers_keep_the_rules(problem: Problem, seed: int) -> None:
+    """Those that step aside are no company that others need, and hold nothing that these took in the meantime."""
+    within = replace(problem, budgets=())
+    start = first_fit(within).placements
+    answers = improved_from_the_top(
+        within, start, Options(seed=seed), lambda: inf
+    )
+    for answer in answers:
+        assert violations(within, Solution(answer)) == []
