@@ -15,7 +15,8 @@ from dralloc.objects.features import ALL_FEATURES, Features
 from dralloc.problem import indices
 from dralloc.problem.solution import Solution
 from dralloc.solve.first_fit import first_fit
-from dralloc.solve.first_fit.batch import QuickRun, place_all
+from dralloc.solve.first_fit.batch import place_all
+from dralloc.solve.first_fit.quick_run import QuickRun
 from wire import (
     Json,
     allocated,

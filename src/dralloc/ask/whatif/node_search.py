@@ -34,7 +34,8 @@ from dralloc.problem import (
 )
 from dralloc.problem.solution import Placement, Solution
 from dralloc.problem.subproblem import cut, replicate
-from dralloc.solve.first_fit.batch import QuickRun, place_all
+from dralloc.solve.first_fit.batch import place_all
+from dralloc.solve.first_fit.quick_run import QuickRun
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.improve import NeighbourhoodSearch
 from dralloc.solve.optimum.model import Model

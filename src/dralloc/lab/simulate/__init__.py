@@ -71,7 +71,7 @@ from dralloc.objects.limits import Limits
 from dralloc.objects.save import write_text
 from dralloc.problem import Claim, Demand, DemandIndex, Problem, Request
 from dralloc.problem.solution import Grant, Placement, Solution
-from dralloc.solve.first_fit.batch import QuickRun
+from dralloc.solve.first_fit.quick_run import QuickRun
 from dralloc.solve.policies import (
     POLICIES,
     OrderedPolicy,

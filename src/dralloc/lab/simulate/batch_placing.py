@@ -17,7 +17,7 @@ from dralloc.objects.choices import Choices, Goal, Priorities
 from dralloc.problem import DemandIndex, Problem
 from dralloc.problem.solution import LevelPrices, Placement, Solution, grants_of
 from dralloc.solve.first_fit import first_fit
-from dralloc.solve.first_fit.batch import QuickRun
+from dralloc.solve.first_fit.quick_run import QuickRun
 from dralloc.solve.optimum import Earlier, solve
 from dralloc.solve.recreate.starts import Starts
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from dralloc.solve.first_fit.batch import completed, first_fit
+from dralloc.solve.first_fit.batch import first_fit
+from dralloc.solve.first_fit.completion import completed
 
 __all__ = ["completed", "first_fit"]

@@ -14,9 +14,9 @@ from heapq import heappop, heappush
 from dralloc.objects.errors import AllocationError
 from dralloc.problem import Claim, DemandIndex, NodeIndex, Problem
 from dralloc.problem.solution import Placement
-from dralloc.solve.first_fit.batch import QuickRun
 from dralloc.solve.first_fit.candidates import ClaimClass
 from dralloc.solve.first_fit.plain import GrantsOfClaims
+from dralloc.solve.first_fit.quick_run import QuickRun
 from dralloc.solve.policies.fragmentation import (
     Census,
     ComponentOffers,

@@ -11,7 +11,8 @@ from dralloc.objects.choices import Mode
 from dralloc.objects.errors import ChoiceError
 from dralloc.problem import DemandIndex, Problem, indices
 from dralloc.problem.solution import Solution
-from dralloc.solve.first_fit.batch import QuickRun, place_all
+from dralloc.solve.first_fit.batch import place_all
+from dralloc.solve.first_fit.quick_run import QuickRun
 from dralloc.solve.policies.protocol import (
     AskingRun,
     Policy,

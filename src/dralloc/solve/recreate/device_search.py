@@ -9,9 +9,9 @@ from dralloc.problem import Claim, DeviceIndex, NodeIndex, Problem
 from dralloc.problem.indices import DemandIndex
 from dralloc.problem.requests import Alternative
 from dralloc.problem.solution import Placement
-from dralloc.solve.first_fit.batch import QuickRun
 from dralloc.solve.first_fit.candidates import ClaimClass, places
 from dralloc.solve.first_fit.plain import GrantsOfClaims
+from dralloc.solve.first_fit.quick_run import QuickRun
 
 __all__ = ["DeviceSearch"]
 

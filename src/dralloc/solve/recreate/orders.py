@@ -20,7 +20,8 @@ from dralloc.problem import Problem, indices
 from dralloc.problem.indices import DemandIndex
 from dralloc.problem.node_claims import resource_of
 from dralloc.problem.solution import Appraisal, Placement
-from dralloc.solve.first_fit.batch import QuickRun, place_all
+from dralloc.solve.first_fit.batch import place_all
+from dralloc.solve.first_fit.quick_run import QuickRun
 from dralloc.solve.policies.sizes import PARTS, Sizes
 
 __all__ = ["placed_in_orders"]

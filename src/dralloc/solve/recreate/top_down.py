@@ -17,7 +17,7 @@ from dralloc.objects.choices import Options
 from dralloc.problem import DemandIndex, Problem
 from dralloc.problem.indices import indices, numbered
 from dralloc.problem.solution import Placement
-from dralloc.solve.first_fit.batch import completed_by_weight
+from dralloc.solve.first_fit.completion import completed_by_weight
 from dralloc.solve.recreate.answer import movable_units
 from dralloc.solve.recreate.search import recreated
 

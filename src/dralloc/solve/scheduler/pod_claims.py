@@ -25,9 +25,9 @@ from dralloc.objects.names import ClaimKey
 from dralloc.problem import Claim
 from dralloc.problem.indices import numbered
 from dralloc.problem.solution import Grant
-from dralloc.solve.first_fit.batch import QuickRun
 from dralloc.solve.first_fit.candidates import ClaimClass
 from dralloc.solve.first_fit.plain import GrantsOfClaims
+from dralloc.solve.first_fit.quick_run import QuickRun
 from dralloc.solve.scheduler.footprints import Granted, PodFootprints
 from dralloc.solve.scheduler.node_info import NodeInfo
 
