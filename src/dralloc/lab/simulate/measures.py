@@ -33,9 +33,9 @@ from dralloc.solve.first_fit import first_fit
 from dralloc.solve.first_fit.candidates import CandidateIndex
 from dralloc.solve.first_fit.search import SearchLedger
 from dralloc.solve.optimum import solve
+from dralloc.solve.policies.component_offers import ComponentOffers
+from dralloc.solve.policies.component_states import ComponentStates
 from dralloc.solve.policies.fragmentation import (
-    ComponentOffers,
-    ComponentStates,
     ExpectedFragmentation,
     Mix,
     NodeParts,

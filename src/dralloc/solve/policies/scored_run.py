@@ -17,11 +17,8 @@ from dralloc.problem.solution import Placement
 from dralloc.solve.first_fit.candidates import ClaimClass
 from dralloc.solve.first_fit.plain import GrantsOfClaims
 from dralloc.solve.first_fit.quick_run import QuickRun
-from dralloc.solve.policies.fragmentation import (
-    Census,
-    ComponentOffers,
-    ComponentStates,
-)
+from dralloc.solve.policies.component_offers import ComponentOffers
+from dralloc.solve.policies.component_states import Census, ComponentStates
 from dralloc.solve.policies.scores import Scoring, ScoringContext, devices_of
 
 __all__ = ["ScoredRun"]

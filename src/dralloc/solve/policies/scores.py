@@ -10,12 +10,9 @@ from dralloc.problem import Claim, DeviceIndex, NodeIndex, Problem
 from dralloc.problem.solution import Grant, served_by
 from dralloc.solve.first_fit.plain import GrantsOfClaims
 from dralloc.solve.first_fit.search import SearchLedger
-from dralloc.solve.policies.fragmentation import (
-    ComponentOffers,
-    ComponentStates,
-    ExpectedFragmentation,
-    typical,
-)
+from dralloc.solve.policies.component_offers import ComponentOffers
+from dralloc.solve.policies.component_states import ComponentStates
+from dralloc.solve.policies.fragmentation import ExpectedFragmentation, typical
 
 __all__ = [
     "Scoring",
