@@ -6,12 +6,9 @@ from typing import Any
 
 import pytest
 
-from dralloc.objects.redact import (
-    Identifiers,
-    Redaction,
-    looks_inside,
-    plan_redaction,
-)
+from dralloc.objects.redact import Redaction, plan_redaction
+from dralloc.objects.redact.cel_literals import looks_inside
+from dralloc.objects.redact.identifiers import Identifiers
 from wire import (
     DRIVER,
     Json,
