@@ -11,7 +11,7 @@ from dralloc.objects.api import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from dralloc.objects.assembly import Unasked
+from dralloc.objects.assembly.unasked import Unasked
 from dralloc.objects.cluster import SYNTHETIC_NODE, Cluster, Located
 from dralloc.objects.errors import DrallocError, InputError
 from dralloc.objects.limits import Limits

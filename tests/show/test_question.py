@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import dralloc
 from dralloc.cli import app
-from dralloc.objects.assembly import Unasked
+from dralloc.objects.assembly.unasked import Unasked
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.report import Table
 from wire import (

@@ -27,17 +27,15 @@ from dralloc.objects.api import (
     Workload,
 )
 from dralloc.objects.api.base import changed
-from dralloc.objects.assembly import (
+from dralloc.objects.assembly.claiming import Claiming
+from dralloc.objects.assembly.given_objects import Located, Objects, identity
+from dralloc.objects.assembly.missing_objects import (
     SYNTHETIC_NODE,
-    Claiming,
-    Located,
-    Objects,
-    Population,
-    Unasked,
     assumed_nodes,
-    identity,
     missing_classes,
 )
+from dralloc.objects.assembly.population import Population
+from dralloc.objects.assembly.unasked import Unasked
 from dralloc.objects.choices import Include, several
 from dralloc.objects.errors import DrallocError, Finding, InputError
 from dralloc.objects.features import Features

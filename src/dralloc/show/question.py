@@ -12,7 +12,7 @@ from pydantic import Field
 
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.objects.answer import Document, Documented, Fields
-from dralloc.objects.assembly import Unasked
+from dralloc.objects.assembly.unasked import Unasked
 from dralloc.objects.errors import Finding, UnknownField
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Part, Table, timing_line

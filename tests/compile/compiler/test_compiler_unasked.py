@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
-from dralloc.objects.assembly import Unasked
+from dralloc.objects.assembly.unasked import Unasked
 from dralloc.objects.names import ClaimKey
 from dralloc.solve.first_fit import first_fit
 from wire import (

@@ -23,7 +23,7 @@ from dralloc.ask.context.node_bars import (
 from dralloc.ask.context.offers import Offers, TableOffers
 from dralloc.ask.explain.reasons import Change
 from dralloc.compile.compiler import CompiledCluster
-from dralloc.objects.assembly import Unasked
+from dralloc.objects.assembly.unasked import Unasked
 from dralloc.objects.errors import DrallocError, did_you_mean
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.user_rules import Budget, BudgetKey

@@ -49,7 +49,7 @@ from dralloc.compile.match import MatchTable, TaintRules
 from dralloc.compile.modelled import used
 from dralloc.objects.api import Node as ApiNode
 from dralloc.objects.api import Pod
-from dralloc.objects.assembly import Unasked
+from dralloc.objects.assembly.unasked import Unasked
 from dralloc.objects.choices import (
     Choices,
     ChoiceWords,

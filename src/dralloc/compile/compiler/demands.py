@@ -39,7 +39,7 @@ from dralloc.objects.api.selecting import (
     names_of,
     selector_matches,
 )
-from dralloc.objects.assembly import Unasked
+from dralloc.objects.assembly.unasked import Unasked
 from dralloc.objects.choices import Ignored
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError, Finding

@@ -17,7 +17,7 @@ from dralloc.objects.api import (
     DeviceTaint,
 )
 from dralloc.objects.api.selecting import all_tolerated
-from dralloc.objects.assembly import Identity, identity
+from dralloc.objects.assembly.given_objects import Identity, identity
 from dralloc.objects.choices import Choices
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import Finding

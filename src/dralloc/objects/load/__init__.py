@@ -25,7 +25,7 @@ from typing import IO, Any, Final
 from dralloc.objects.api import ObjectReader, ResourceSlice
 from dralloc.objects.api.reading import Mended
 from dralloc.objects.api.slice_reader import LISTS, SliceReader
-from dralloc.objects.assembly import Identity, first_of, identity
+from dralloc.objects.assembly.given_objects import Identity, first_of, identity
 from dralloc.objects.cluster import Cluster, Located
 from dralloc.objects.errors import Finding, InputError
 from dralloc.objects.limits import LIMITS, Limits, without_garbage_collection

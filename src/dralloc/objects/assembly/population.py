@@ -1,0 +1,192 @@
+"""The pods of the input: those that were given, and those that controllers would make of their owners."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from dralloc.objects.api import ApiObject, Node, Pod, PodOwner, PriorityClass
+from dralloc.objects.api.base import changed
+from dralloc.objects.api.owners import (
+    OWNERS,
+    WORKLOAD_ANNOTATION,
+    generated_name,
+    pods_of,
+)
+from dralloc.objects.assembly.given_objects import Objects, identity
+from dralloc.objects.assembly.unasked import Unasked
+from dralloc.objects.names import ClaimKey
+
+__all__ = ["Population"]
+
+_BUILTIN_PRIORITIES: Final = {
+    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": 2_000_001_000,
+}
+_KUEUE_WORKLOAD: Final = OWNERS["kueue.x-k8s.io", "Workload"]
+_Remark = tuple[ApiObject, str, str]
+
+
+class _Owner(NamedTuple):
+    """An object that is named as an owner."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+@dataclass
+class Population:
+    """The pods of some objects.
+
+    Parameters
+    ----------
+    pods
+        Those to look at, in order, with those of an owner in its place.
+    suspended
+        Those that owners would make which are suspended.
+    gone
+        Those that have run to their end, are being deleted or would be made by such an owner: nobody places them.
+    remarks
+        What is remarkable: the object, the path, and the rule.
+    excesses
+        Owners, likewise, that ask for more pods than are left of ``limit``; none are made for them.
+    """
+
+    objects: Objects
+    nodes: Sequence[Node]
+    limit: int
+    pods: list[Pod] = field(default_factory=list)
+    suspended: list[Pod] = field(default_factory=list)
+    gone: dict[ClaimKey, Unasked] = field(default_factory=dict)
+    remarks: list[_Remark] = field(default_factory=list)
+    excesses: list[_Remark] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._priorities = dict(_BUILTIN_PRIORITIES)
+        for named in self.objects.of(PriorityClass):
+            self._priorities.update(
+                {
+                    named.name: named.value,
+                    **({"": named.value} if named.global_default else {}),
+                }
+            )
+        pod_keys = {pod.key for pod in self.objects.of(Pod)}
+        spoken_for = _SpokenFor(self.objects)
+        for source in self.objects:
+            if isinstance(source, Pod):
+                self._put(source, _resting(source, ended=source.terminated))
+            elif isinstance(source, PodOwner) and source not in spoken_for:
+                for pod in self._expanded(source):
+                    expanded = (
+                        _renamed(pod, source.kind)
+                        if pod.key in pod_keys
+                        else pod
+                    )
+                    pod_keys.add(expanded.key)
+                    self.objects.sources[identity(expanded)] = (
+                        self.objects.sources[identity(source)]
+                    )
+                    self._put(
+                        expanded,
+                        _resting(
+                            source,
+                            ended=source.ended,
+                            suspended=source.suspended,
+                        ),
+                    )
+
+    def _expanded(self, owner: PodOwner) -> Iterable[Pod]:
+        """Return the pods that its controller makes; none, and a remark, if they exceed what is left of the limit."""
+        pods = owner.pods_on(len(self.nodes))
+        if pods > self.limit:
+            rule = f"asks for {pods} pods when {self.limit} more may be made; --limit pods=AMOUNT allows more"
+            self.excesses.append((owner, "spec", rule))
+            return ()
+        self.limit -= pods
+        return pods_of(owner, self.nodes)
+
+    def _put(self, pod: Pod, why: Unasked | None) -> None:
+        if why is None:
+            self.pods.append(self._with_priority(pod))
+        elif why is Unasked.SUSPENDED:
+            self.suspended.append(self._with_priority(pod))
+        else:
+            self.gone[pod.key] = why
+
+    def _with_priority(self, pod: Pod) -> Pod:
+        """Return the pod with the priority that admission would give it."""
+        if pod.spec.priority is not None:
+            return pod
+        name = pod.spec.priority_class_name
+        if name and name not in self._priorities:
+            rule = f'PriorityClass "{name}" not found, its priority counts as 0'
+            self.remarks.append((pod, "spec.priorityClassName", rule))
+        priority = self._priorities.get(name)
+        return (
+            pod
+            if priority is None
+            else changed(pod, spec=changed(pod.spec, priority=priority))
+        )
+
+
+def _resting(
+    source: ApiObject, *, ended: bool, suspended: bool = False
+) -> Unasked | None:
+    """Return why a pod is not scheduled any more, or an owner makes no pods."""
+    if ended:
+        return Unasked.FINISHED
+    if source.metadata.deletion_timestamp is not None:
+        return Unasked.DELETED
+    return Unasked.SUSPENDED if suspended else None
+
+
+class _SpokenFor:
+    """Owners of which no pods are made, as others stand for them.
+
+    An owner is spoken for by an object that it controls. A Workload of Kueue, which comes beside the object that makes
+    the pods, is spoken for by its owner, by what this owner controls, and by pods that name it.
+    """
+
+    def __init__(self, objects: Objects) -> None:
+        makers = [
+            maker
+            for maker in objects
+            if isinstance(maker, Pod | PodOwner)
+            and not isinstance(maker, _KUEUE_WORKLOAD)
+        ]
+        self._controlled = {
+            owner for maker in makers for owner in _owners(maker)
+        }
+        self._there = {
+            _Owner(maker.kind, *maker.key) for maker in makers
+        } | self._controlled
+        workloads = (
+            (
+                pod.key.namespace,
+                pod.metadata.annotations.get(WORKLOAD_ANNOTATION),
+            )
+            for pod in objects.of(Pod)
+        )
+        self._admitted = {
+            ClaimKey(namespace, name) for namespace, name in workloads if name
+        }
+
+    def __contains__(self, owner: PodOwner) -> bool:
+        if isinstance(owner, _KUEUE_WORKLOAD):
+            return owner.key in self._admitted or not self._there.isdisjoint(
+                _owners(owner)
+            )
+        return _Owner(owner.kind, *owner.key) in self._controlled
+
+
+def _owners(owned: ApiObject) -> Iterator[_Owner]:
+    for owner in owned.metadata.owner_references:
+        yield _Owner(owner.kind, owned.key.namespace, owner.name)
+
+
+def _renamed(pod: Pod, kind: str) -> Pod:
+    """Return the pod under a name that no pod of an owner of another kind has."""
+    name = generated_name(f"{pod.name}-", pod.key.namespace, kind)
+    return changed(pod, metadata=changed(pod.metadata, name=name))
