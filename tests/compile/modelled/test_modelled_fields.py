@@ -11,7 +11,8 @@ import pytest
 import dralloc
 import wire
 from dralloc import Mode
-from dralloc.compile.modelled import TABLE, Fate, row_of
+from dralloc.compile.modelled.field_rows import Fate
+from dralloc.compile.modelled.table import TABLE, row_of
 from dralloc.objects.errors import InputError
 from scheduling_wire import node, pod
 from wire import Json

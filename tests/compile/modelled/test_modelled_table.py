@@ -12,7 +12,8 @@ from pydantic.alias_generators import to_camel
 
 from api_fields import KINDS
 from conftest import ROOT
-from dralloc.compile.modelled import TABLE, Fate, row_of, spelled_out
+from dralloc.compile.modelled.field_rows import Fate, spelled_out
+from dralloc.compile.modelled.table import TABLE, row_of
 from dralloc.objects.api import PartialObject, ResourceObject
 from dralloc.objects.api.disclosure import WireForm
 from dralloc.objects.api.owners import PodOwner

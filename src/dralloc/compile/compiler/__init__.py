@@ -46,7 +46,7 @@ from dralloc.compile.inventory import (
     take_inventory,
 )
 from dralloc.compile.match import MatchTable, TaintRules
-from dralloc.compile.modelled import used
+from dralloc.compile.modelled.field_uses import used
 from dralloc.objects.api import Node as ApiNode
 from dralloc.objects.api import Pod
 from dralloc.objects.assembly.unasked import Unasked

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from dralloc.compile.modelled import used
+from dralloc.compile.modelled.field_uses import used
 from dralloc.objects.api import ApiObject
 from dralloc.objects.choices import Mode
 from dralloc.objects.cluster import Cluster
