@@ -19,7 +19,8 @@ from dralloc.objects.errors import DrallocError
 from dralloc.objects.report import Line, Part, Table
 
 if TYPE_CHECKING:
-    from dralloc.lint.conformance.cases import CaseOutcome, Json
+    from dralloc.lint.conformance.cases import Json
+    from dralloc.lint.conformance.outcomes import CaseOutcome
 
 __all__ = ["conformance_command"]
 
@@ -142,12 +143,12 @@ def _kind(case: Json) -> CaseKind:
 
 def _run(case: Json, mode: AllocatorName, *, pruning: bool) -> CaseOutcome:
     from dralloc.lint.conformance import run_scheduler
-    from dralloc.lint.conformance.cases import (
-        read_allocation_case,
-        run_cel,
+    from dralloc.lint.conformance.allocation_answers import (
         run_first_fit,
         run_optimal,
     )
+    from dralloc.lint.conformance.cases import read_allocation_case
+    from dralloc.lint.conformance.cel_answers import run_cel
 
     kind = _kind(case)
     try:

@@ -313,7 +313,7 @@ DOCUMENTS: Final = {
     "apply-status": ("live.apply.fence", "StatusDocument"),
     "capacity": ("ask.capacity", "CapacityDocument"),
     "compare": ("show.plan", "ComparisonDocument"),
-    "conformance": ("lint.conformance.cases", "OutcomeDocument"),
+    "conformance": ("lint.conformance.outcomes", "OutcomeDocument"),
     "defragment": ("ask.whatif.document", "DefragmentationDocument"),
     "drain": ("ask.whatif.document", "DrainDocument"),
     "explain": ("ask.explain.explanation", "ExplanationDocument"),

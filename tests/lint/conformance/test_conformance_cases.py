@@ -17,7 +17,7 @@ from dralloc.lint.conformance import (
     run_cel,
     run_first_fit,
 )
-from dralloc.lint.conformance.cases import first_difference
+from dralloc.lint.conformance.differences import first_difference
 from dralloc.objects.errors import InputError
 from wire import claim, device_class, gpus, node, request, resource_slice
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dralloc.lint.conformance.cases import comparable
+from dralloc.lint.conformance.differences import comparable
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """Recorded answers of upstream, asked again: does dralloc give the same ones.
 
-Cases of the allocator and of CEL are in `dralloc.lint.conformance.cases`. Here are recorded runs of kube-scheduler,
-replayed attempt by attempt, and cycles in which it tried a group of pods.
+Cases are read in `dralloc.lint.conformance.cases`; those of the allocator are asked again in
+`dralloc.lint.conformance.allocation_answers`, those of CEL in `dralloc.lint.conformance.cel_answers`. Here are recorded
+runs of kube-scheduler, replayed attempt by attempt, and cycles in which it tried a group of pods.
 """
 
 from __future__ import annotations
@@ -15,18 +16,20 @@ from typing import Any, Final
 from dralloc.ask.answer_checks import check_bindings
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.compile.write import allocations
-from dralloc.lint.conformance.cases import (
-    AllocationCase,
-    CaseOutcome,
-    Json,
-    first_difference,
+from dralloc.lint.conformance.allocation_answers import (
     name_shares,
-    read_allocation_case,
-    read_lines,
-    run_cel,
     run_first_fit,
     run_optimal,
 )
+from dralloc.lint.conformance.cases import (
+    AllocationCase,
+    Json,
+    read_allocation_case,
+    read_lines,
+)
+from dralloc.lint.conformance.cel_answers import run_cel
+from dralloc.lint.conformance.differences import first_difference
+from dralloc.lint.conformance.outcomes import CaseOutcome
 from dralloc.objects.api import Node
 from dralloc.objects.errors import CheckError, Finding, InputError
 from dralloc.objects.features import ALL_FEATURES
