@@ -27,14 +27,16 @@ if TYPE_CHECKING:
         QuantitySyntaxError,
         explain,
     )
-    from kubecel.kubernetes_types import (
-        NANOS,
+    from kubecel.kubernetes_types.attribute_values import (
         UNSET,
         AttributeValue,
-        Format,
-        Quantity,
         Unset,
         Version,
+    )
+    from kubecel.kubernetes_types.quantities import (
+        NANOS,
+        Format,
+        Quantity,
         parse_quantity,
     )
     from kubecel.overloads import FUNCTION_NAMES
@@ -95,14 +97,16 @@ _NAMES: Final = {
         "QuantitySyntaxError",
         "explain",
     ),
-    "kubernetes_types": (
-        "NANOS",
+    "kubernetes_types.attribute_values": (
         "UNSET",
         "AttributeValue",
-        "Format",
-        "Quantity",
         "Unset",
         "Version",
+    ),
+    "kubernetes_types.quantities": (
+        "NANOS",
+        "Format",
+        "Quantity",
         "parse_quantity",
     ),
     "overloads": ("FUNCTION_NAMES",),

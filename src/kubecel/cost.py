@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from kubecel.kubernetes_types import Url
+from kubecel.kubernetes_types.urls import Url
 from kubecel.values import (
     EXTENSION_TYPES,
     MAPS,

@@ -24,15 +24,13 @@ from kubecel.errors import (
     compile_error,
 )
 from kubecel.estimate import estimate
-from kubecel.kubernetes_types import (
+from kubecel.kubernetes_types.attribute_values import (
     UNSET,
     AttributeValue,
-    Quantity,
-    Semver,
     Version,
-    parse_quantity,
-    parse_semver,
 )
+from kubecel.kubernetes_types.quantities import Quantity, parse_quantity
+from kubecel.kubernetes_types.semantic_versions import Semver, parse_semver
 from kubecel.parse import MAX_DEPTH, parse
 from kubecel.plan import plan
 from kubecel.syntax import (

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from kubecel.errors import CelRuntimeError
-from kubecel.kubernetes_types import Cidr, Ip, Quantity, Semver, Url
+from kubecel.kubernetes_types.addresses import Cidr, Ip
+from kubecel.kubernetes_types.quantities import Quantity
+from kubecel.kubernetes_types.semantic_versions import Semver
+from kubecel.kubernetes_types.urls import Url
 
 __all__ = [
     "EMPTY_MAP",

@@ -14,7 +14,8 @@ from kubecel import (
     device_from_wire,
 )
 from kubecel.errors import QuantitySyntaxError
-from kubecel.kubernetes_types import parse_quantity, parse_semver
+from kubecel.kubernetes_types.quantities import parse_quantity
+from kubecel.kubernetes_types.semantic_versions import parse_semver
 from kubecel.values import (
     EMPTY_MAP,
     MISSING,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubecel.kubernetes_types import is_url, parse_url
+from kubecel.kubernetes_types.urls import is_url, parse_url
 
 
 @pytest.mark.parametrize(

@@ -15,21 +15,19 @@ from typing import Any, Final
 
 from kubecel import cost
 from kubecel.cost import slow, tenths
-from kubecel.kubernetes_types import (
+from kubecel.kubernetes_types.addresses import Cidr, Ip, parse_cidr, parse_ip
+from kubecel.kubernetes_types.quantities import (
     NANOS,
-    Cidr,
     Format,
-    Ip,
     Quantity,
-    Semver,
-    is_url,
-    normalize,
-    parse_cidr,
-    parse_ip,
     parse_quantity,
-    parse_semver,
-    parse_url,
 )
+from kubecel.kubernetes_types.semantic_versions import (
+    Semver,
+    normalize,
+    parse_semver,
+)
+from kubecel.kubernetes_types.urls import is_url, parse_url
 from kubecel.overloads.conversions import (
     CONVERSION_NAMES,
     CONVERSIONS,
