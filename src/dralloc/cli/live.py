@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         Selection,
     )
     from dralloc.live.apply.choice import SchedulerProbe
-    from dralloc.live.apply.fence import FenceStatus
+    from dralloc.live.apply.fence_status import FenceStatus
     from dralloc.live.batch import LeaderLease
     from dralloc.live.snapshot import ClusterSnapshot, LiveObjects
     from dralloc.live.snapshot.client import ApiServer
@@ -400,7 +400,8 @@ def apply_command(  # noqa: PLR0913 - one parameter per option
 
 def _status(server: ApiServer, file: JournalFile, lift: str) -> FenceStatus:
     """Return what is fenced, once the fences of a run are lifted."""
-    from dralloc.live.apply.fence import lift_all, status_of
+    from dralloc.live.apply.fence import lift_all
+    from dralloc.live.apply.fence_status import status_of
     from dralloc.live.snapshot import LiveObjects, served
 
     objects = LiveObjects(server.wire, served(server))
@@ -420,7 +421,8 @@ def _run(  # noqa: PLR0913 - what the command was told
 ) -> ApplyRun:
     from dralloc.live.apply import ApplyRun, WriteJournal
     from dralloc.live.apply.choice import fence_for
-    from dralloc.live.apply.fence import fence_of, may_write, new_run
+    from dralloc.live.apply.fence import fence_of
+    from dralloc.live.apply.run_names import may_write, new_run
     from dralloc.live.snapshot import LiveObjects, served, take_snapshot
 
     if again or (dry is DryRun.NONE and file.unfinished):

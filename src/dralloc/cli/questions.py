@@ -309,8 +309,8 @@ _SAID = {"node": "nodes", "feature": "features", "cap": "caps"}
 
 DOCUMENTS: Final = {
     "allocate": ("show.plan", "PlanDocument"),
-    "apply": ("live.apply.fence", "ApplyDocument"),
-    "apply-status": ("live.apply.fence", "StatusDocument"),
+    "apply": ("live.apply.documents", "ApplyDocument"),
+    "apply-status": ("live.apply.documents", "StatusDocument"),
     "capacity": ("ask.capacity", "CapacityDocument"),
     "compare": ("show.plan", "ComparisonDocument"),
     "conformance": ("lint.conformance.outcomes", "OutcomeDocument"),

@@ -8,7 +8,7 @@ import pytest
 
 from dralloc.live.apply import ApplyRun, NodeTaintFence, WriteJournal
 from dralloc.live.apply.choice import SchedulerProbe
-from dralloc.live.apply.fence import status_of
+from dralloc.live.apply.fence_status import status_of
 from dralloc.objects.errors import ApplyError
 from live.apply.runs import run_on, small_cluster
 from live.apply.schedules import Client, Killed, Scheduler, devices_of

@@ -2,10 +2,11 @@
 
 - `dralloc.live.apply.units`: the plan of writes, claims with the pods released after them, and the journal on disk;
 - `dralloc.live.apply.executor`: one write after the other, each on the state that was seen;
-- `dralloc.live.apply.fence`: what keeps others from allocating the same devices meanwhile, and what runs hold;
+- `dralloc.live.apply.fence`: what keeps others from allocating the same devices meanwhile;
+- `dralloc.live.apply.run_names`: until when a run may write, and `dralloc.live.apply.fence_status`: what runs hold;
 - `dralloc.live.apply.choice`: which fence the scheduler that runs is sure to honour;
 - `dralloc.live.apply.selection`: the cluster as a run sees it, and the independent checker's answer about it;
-- `dralloc.live.apply.run`: all of it in order, again where others were first.
+- `dralloc.live.apply.run`: all of it in order, again where others were first; `dralloc.live.apply.documents`: its JSON.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ from dralloc.live.apply.fence import (
     Fence,
     NodeTaintFence,
     TaintRuleFence,
-    has_ended,
 )
+from dralloc.live.apply.run_names import has_ended
 from dralloc.live.apply.units import FENCE
 from dralloc.live.snapshot import Json, LiveObjects, Refused
 from dralloc.objects.api.selecting import CORDON_TAINT

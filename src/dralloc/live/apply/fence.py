@@ -1,21 +1,22 @@
 """Keeps others from allocating what a run is about to write: a fence around pools, taken before, lifted after.
 
-Each part of a fence is one object of the API server, whose label says which run holds it; whoever comes
-second is refused, so two runs never write to the same pool at the same time. `status_of` says what runs hold.
+Each part of a fence is one object of the API server, whose label says which run holds it; whoever comes second is
+refused, so two runs never write to the same pool at the same time. Here are the kinds of fences;
+`dralloc.live.apply.fence_status` says what runs hold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from typing import Final
-from uuid import uuid4
 
 from dralloc.live.apply.executor import PODS
-from dralloc.live.apply.units import FENCE, Aside, JournalStep, WriteJournal
+from dralloc.live.apply.run_names import has_ended
+from dralloc.live.apply.units import FENCE, JournalStep, WriteJournal
 from dralloc.live.snapshot import (
     LISTED_KINDS,
     Json,
@@ -26,33 +27,23 @@ from dralloc.live.snapshot import (
     is_current,
     key_of,
 )
-from dralloc.objects.answer import Document, Documented, Fields, Key, Word
 from dralloc.objects.api import DeviceTaint, ExactDeviceRequest
 from dralloc.objects.api.selecting import all_tolerated
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey, PoolID
-from dralloc.objects.report import Line, Part, Table, counted
-from dralloc.show.plan import PlanFields
 
 __all__ = [
     "FENCED_KINDS",
     "NODES",
     "RULES",
-    "ApplyDocument",
     "Fence",
-    "FenceStatus",
-    "HeldFence",
     "NodeTaintFence",
     "TaintRuleFence",
-    "end_of",
     "fence_of",
-    "fences_of",
-    "has_ended",
+    "held_parts",
+    "held_since",
     "lift_all",
-    "may_write",
-    "new_run",
     "run_of",
-    "status_of",
     "unfenced",
     "without_fence",
 ]
@@ -65,45 +56,6 @@ FENCED_KINDS: Final = frozenset((NODES.kind, RULES.kind, PODS.kind))
 """The kinds of objects that are parts of fences; pods are those that ask the scheduler about it."""
 _GONE: Final = 404
 _NO_SCHEDULE: Final = "NoSchedule"
-
-# ----------------------------------------------------------------------------
-# Names of runs, which say until when a run may write: who is gone keeps nobody away
-# for good.
-
-_END_FORMAT: Final = "%Y%m%dt%H%M%Sz"
-_LEEWAY: Final = timedelta(minutes=5)
-"""How far the clocks of two machines may be apart."""
-
-
-def new_run(prefix: str, seconds: float) -> str:
-    """Return the name of a run that begins now, and lets others go on after so many seconds at the latest."""
-    end = datetime.now(UTC) + timedelta(seconds=seconds)
-    return f"{prefix}{uuid4().hex[:12]}-{end.strftime(_END_FORMAT)}"
-
-
-def end_of(run: str) -> datetime | None:
-    """Return until when a run may write; None if its name does not say."""
-    try:
-        end = datetime.strptime(run.rpartition("-")[2], _END_FORMAT)
-    except ValueError:
-        return None
-    return end.replace(tzinfo=UTC)
-
-
-def may_write(run: str) -> bool:
-    """Return whether a run may still write, by the clock of who runs it."""
-    end = end_of(run)
-    return end is None or datetime.now(UTC) < end
-
-
-def has_ended(run: str) -> bool:
-    """Return whether a run writes nothing any more, by the clock of anybody: its fence is in the way of nobody."""
-    end = end_of(run)
-    return end is not None and datetime.now(UTC) > end + _LEEWAY
-
-
-# ----------------------------------------------------------------------------
-# Kinds of fences.
 
 
 class Fence:
@@ -372,7 +324,7 @@ def run_of(part: Json) -> str:
     return str((part["metadata"].get("labels") or {}).get(FENCE, ""))
 
 
-def _held_since(part: Json) -> str:
+def held_since(part: Json) -> str:
     """Return when a DeviceTaintRule or a node was fenced; empty if nobody has noted it."""
     if part["kind"] == NODES.kind:
         return next(
@@ -440,7 +392,7 @@ def lift_all(
         A part may not be lifted.
     """
     lifted = 0
-    for part in _held_parts(objects) if parts is None else parts:
+    for part in held_parts(objects) if parts is None else parts:
         run = run_of(part)
         if not run or not is_over(run):
             continue
@@ -465,7 +417,7 @@ def _lift_part(objects: LiveObjects, part: Json, run: str) -> None:
         _lift_rule(objects, name, run)
 
 
-def _held_parts(objects: LiveObjects) -> Iterator[Json]:
+def held_parts(objects: LiveObjects) -> Iterator[Json]:
     """Yield the DeviceTaintRules, nodes and pods that belong to the fence of some run, as they are now."""
     for kind in (RULES, NODES, PODS):
         label = FENCE if kind is PODS else ""
@@ -485,181 +437,3 @@ def fence_of(journal: WriteJournal, objects: LiveObjects, run: str) -> Fence:
     kind = next(journal.of(JournalStep.BEGIN))["fence"]
     fences = (TaintRuleFence(objects, run), NodeTaintFence(objects, run))
     return next((fence for fence in fences if fence.kind == kind), Fence())
-
-
-# ----------------------------------------------------------------------------
-# The JSON of what a run did.
-
-
-class AsideFields(Fields, of=Aside):
-    """A pod or claim that was not written."""
-
-
-class FenceFields(Fields):
-    """What a run fences."""
-
-    run: str
-    parts: list[str]
-    """DeviceTaintRules and nodes, as ``Kind name``."""
-    since: Word
-    """When the first of them was fenced; null if nobody has noted it."""
-    until: Word
-    """When the run ends at the latest; null if its name does not say."""
-
-
-class StatusDocument(Document):
-    """What ``dralloc apply --status --json`` prints."""
-
-    fences: list[FenceFields]
-    """By run."""
-    journal: str
-    """The file."""
-    unfinished: Word
-    """The run of the journal, if it was ended before its end."""
-
-
-class ApplyDocument(Document):
-    """What ``dralloc apply --json`` prints."""
-
-    plan: PlanFields | None
-    """The last plan; null where none was made."""
-    placed: list[Key]
-    """Pods, and claims that no pod uses, whose claims were written."""
-    claims: list[Key]
-    """The claims that were written."""
-    released: list[Key]
-    """Pods whose scheduling gate was taken away."""
-    asides: list[AsideFields]
-    """What was left alone, and why."""
-    unplaced: list[AsideFields]
-    """What has no place, and why."""
-    taken_back: list[Key] | None
-    """Claims that a rollback took back; null if it was none."""
-    findings: list[str]
-    """Rules that are broken by what the API server holds now."""
-    fence: str
-    foreign: list[FenceFields]
-    """What other runs fenced while this one planned, so that nothing could be placed there."""
-    unasked: Word
-    """Why the scheduler could not be asked whether it knew of the fence; null if it was, or had not to be."""
-    dry: bool
-    """Whether the server was only asked what it would do."""
-
-
-# ----------------------------------------------------------------------------
-# What runs hold on a cluster: the parts of their fences, since when, and what a
-# journal says is unfinished.
-
-
-@dataclass(frozen=True)
-class HeldFence:
-    """The parts that one run fences.
-
-    Parameters
-    ----------
-    parts
-        DeviceTaintRules and nodes, as ``Kind name``.
-    since
-        When the first of them was fenced, as the API server writes times; empty if that is not known.
-    """
-
-    run: str
-    parts: tuple[str, ...]
-    since: str
-
-    @property
-    def until(self) -> str:
-        """When the run ends at the latest; empty if its name does not say."""
-        end = end_of(self.run)
-        return end.strftime("%Y-%m-%dT%H:%M:%SZ") if end else ""
-
-
-@dataclass(frozen=True, repr=False)
-class FenceStatus(Documented):
-    """The fences of a cluster, and the run that a journal is about.
-
-    Parameters
-    ----------
-    unfinished
-        The run that was ended before its end; empty if there is none.
-    """
-
-    document = StatusDocument
-
-    fences: tuple[HeldFence, ...]
-    journal: str
-    unfinished: str
-
-    @property
-    def failed(self) -> bool:
-        """Whether somebody has to come back to something."""
-        return bool(self.fences or self.unfinished)
-
-    @property
-    def headline(self) -> str:
-        """The number of fences, in one line."""
-        return (
-            f"{counted(len(self.fences), 'run')} with a fence"
-            if self.fences
-            else "nothing is fenced"
-        )
-
-    def parts(self) -> list[Part]:
-        """Return the status as tables and lines."""
-        rows = [
-            (
-                fence.run,
-                fence.since or "?",
-                f"{fence.until or '?'}{' (over)' * has_ended(fence.run)}",
-                str(len(fence.parts)),
-                ", ".join(fence.parts[:_SHOWN]),
-            )
-            for fence in self.fences
-        ]
-        lines = [
-            Line(
-                f"{self.journal}: run {self.unfinished} is unfinished: --resume or --rollback",
-                "yellow",
-            )
-        ]
-        return [
-            Line(self.headline, "bold"),
-            Table(
-                "Fences",
-                ("run", "since", "until", "parts", "the first of them"),
-                rows,
-            ),
-            *(lines if self.unfinished else ()),
-        ]
-
-
-_SHOWN = 3
-
-
-def fences_of(parts: Iterable[Json]) -> tuple[HeldFence, ...]:
-    """Return what each run fences, by what it holds."""
-    held: dict[str, list[Json]] = {}
-    for part in parts:
-        if run := run_of(part):
-            held.setdefault(run, []).append(part)
-    fences: list[HeldFence] = []
-    for run, parts_of_run in sorted(held.items()):
-        names = [
-            f"{part['kind']} {part['metadata']['name']}"
-            for part in parts_of_run
-        ]
-        # Times are RFC 3339 in UTC, so that the first of them is the earliest.
-        since = min(filter(None, map(_held_since, parts_of_run)), default="")
-        fences.append(HeldFence(run, tuple(names), since))
-    return tuple(fences)
-
-
-def status_of(
-    objects: LiveObjects, journal: WriteJournal, path: str
-) -> FenceStatus:
-    """Return what is fenced now, and what the journal of that path says is unfinished."""
-    return FenceStatus(
-        fences_of(_held_parts(objects)),
-        path,
-        journal.run if journal.unfinished else "",
-    )

@@ -18,6 +18,7 @@ from time import sleep
 from typing import Final
 
 from dralloc.live.apply.choice import SchedulerProbe
+from dralloc.live.apply.documents import ApplyDocument
 from dralloc.live.apply.executor import (
     PODS,
     BindingWatch,
@@ -25,13 +26,9 @@ from dralloc.live.apply.executor import (
     LeftAlone,
     PodRelease,
 )
-from dralloc.live.apply.fence import (
-    ApplyDocument,
-    Fence,
-    HeldFence,
-    has_ended,
-    lift_all,
-)
+from dralloc.live.apply.fence import Fence, lift_all
+from dralloc.live.apply.fence_status import HeldFence
+from dralloc.live.apply.run_names import has_ended
 from dralloc.live.apply.selection import LiveView, Question, Selection, Source
 from dralloc.live.apply.units import (
     Aside,

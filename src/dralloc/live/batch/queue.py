@@ -27,16 +27,9 @@ from dralloc.live.apply import (
 )
 from dralloc.live.apply.choice import SchedulerProbe
 from dralloc.live.apply.executor import CLAIMS, PODS, LeftAlone
-from dralloc.live.apply.fence import (
-    NODES,
-    RULES,
-    has_ended,
-    lift_all,
-    may_write,
-    new_run,
-    run_of,
-)
+from dralloc.live.apply.fence import NODES, RULES, lift_all, run_of
 from dralloc.live.apply.run import PATIENCE
+from dralloc.live.apply.run_names import has_ended, may_write, new_run
 from dralloc.live.apply.selection import LiveView, gates_of
 from dralloc.live.apply.units import (
     RUN,
