@@ -15,7 +15,7 @@ from arrival_strategies import Scene, scenes
 from dralloc.lab.simulate import Arrival, placer_of
 from dralloc.lab.simulate.arrivals import incoming
 from dralloc.lab.simulate.figures import reached_value
-from dralloc.lab.simulate.measures import clairvoyant_bound
+from dralloc.lab.simulate.measures.clairvoyant_bound import clairvoyant_bound
 from dralloc.lab.simulate.simulation import Simulation
 from dralloc.objects.choices import Choices
 from dralloc.objects.names import ClaimKey

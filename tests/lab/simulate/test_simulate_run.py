@@ -24,7 +24,7 @@ from dralloc.lab.simulate import (
 )
 from dralloc.lab.simulate.kept_answers import KeptAnswers
 from dralloc.lab.simulate.means import MeanInterval
-from dralloc.lab.simulate.measures import FragmentationCause
+from dralloc.lab.simulate.measures.fragmentation_meter import FragmentationCause
 from dralloc.lab.traces import mig_month
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.features import ALL_FEATURES

@@ -41,11 +41,9 @@ from dralloc.lab.simulate.arrivals import (
 from dralloc.lab.simulate.batch_placing import BatchPlacer, OptimalPlacer
 from dralloc.lab.simulate.figures import figures_of, reached_value
 from dralloc.lab.simulate.kept_answers import KeptAnswers
-from dralloc.lab.simulate.measures import (
-    FragmentationMeter,
-    WatchedPlacer,
-    clairvoyant_bound,
-)
+from dralloc.lab.simulate.measures.clairvoyant_bound import clairvoyant_bound
+from dralloc.lab.simulate.measures.decision_regret import WatchedPlacer
+from dralloc.lab.simulate.measures.fragmentation_meter import FragmentationMeter
 from dralloc.lab.simulate.placing import Placer, RunPlacer, SchedulerPlacer
 from dralloc.lab.simulate.room import preempt, rearrange_all
 from dralloc.lab.simulate.simulation import (

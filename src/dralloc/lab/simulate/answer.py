@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from dralloc.lab.simulate.arrivals import MILLISECONDS, Arrival
 from dralloc.lab.simulate.figures import HOUR, Quantiles, RunFigures
 from dralloc.lab.simulate.means import MeanInterval
-from dralloc.lab.simulate.measures import (
-    DecisionRegret,
+from dralloc.lab.simulate.measures.decision_regret import DecisionRegret
+from dralloc.lab.simulate.measures.fragmentation_meter import (
     FragmentationCause,
     FragmentationLook,
 )

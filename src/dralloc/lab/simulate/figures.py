@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from dralloc.lab.simulate.arrivals import MILLISECONDS, Incoming
-from dralloc.lab.simulate.measures import values_of
+from dralloc.lab.simulate.measures.clairvoyant_bound import values_of
 from dralloc.lab.simulate.simulation import ArrivalState, History, Moved, Stay
 from dralloc.problem.solution import Placement
 from dralloc.solve.policies.sizes import Sizes, amounts_of
