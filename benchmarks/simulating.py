@@ -7,7 +7,7 @@ from time import perf_counter, process_time
 from typing import Any
 
 from dralloc.lab.simulate import placer_of, room_making
-from dralloc.lab.simulate.arrivals import incoming
+from dralloc.lab.simulate.arrivals.incoming import incoming
 from dralloc.lab.simulate.simulation import Decisions, Simulation
 from dralloc.lab.traces import mig_month
 from dralloc.objects.choices import Choices

@@ -19,7 +19,7 @@ from dralloc.lab.simulate import (
     placer_of,
     room_making,
 )
-from dralloc.lab.simulate.arrivals import Incoming, incoming
+from dralloc.lab.simulate.arrivals.incoming import Incoming, incoming
 from dralloc.lab.simulate.batch_placing import BatchPlacer
 from dralloc.lab.simulate.placing import Placer, RunPlacer, SchedulerPlacer
 from dralloc.lab.simulate.simulation import (

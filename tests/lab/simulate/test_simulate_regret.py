@@ -13,7 +13,7 @@ import dralloc
 import wire
 from arrival_strategies import Scene, scenes
 from dralloc.lab.simulate import Arrival, placer_of
-from dralloc.lab.simulate.arrivals import incoming
+from dralloc.lab.simulate.arrivals.incoming import incoming
 from dralloc.lab.simulate.figures import reached_value
 from dralloc.lab.simulate.measures.clairvoyant_bound import clairvoyant_bound
 from dralloc.lab.simulate.simulation import Simulation

@@ -29,12 +29,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from dralloc.check import check
 from dralloc.lab.simulate.answer import RunRegret, Simulated, SimulatedRun
-from dralloc.lab.simulate.arrivals import (
+from dralloc.lab.simulate.arrivals.incoming import Incoming, incoming
+from dralloc.lab.simulate.arrivals.poisson import PoissonArrivals
+from dralloc.lab.simulate.arrivals.trace import (
     MILLISECONDS,
     Arrival,
-    Incoming,
-    PoissonArrivals,
-    incoming,
     read_trace,
     trace_text,
 )
@@ -251,8 +250,8 @@ def simulate(  # noqa: PLR0913 - who comes, who places them, and when
     cluster
         Nodes, devices, what runs, and the templates of what arrives.
     arrivals
-        A trace (see `dralloc.lab.simulate.arrivals`): its path, or the arrivals themselves. Or `PoissonArrivals`, which
-        are drawn for each seed.
+        A trace (see `dralloc.lab.simulate.arrivals.trace`): its path, or the arrivals themselves. Or `PoissonArrivals`,
+        which are drawn for each seed.
     policy
         ``first-fit``, ``scheduler``, ``optimal``, the name of a policy (see `dralloc.solve.policies`), or your own
         (`dralloc.Policy`).

@@ -10,7 +10,7 @@ from statistics import mean
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
-from dralloc.lab.simulate.arrivals import MILLISECONDS, Arrival
+from dralloc.lab.simulate.arrivals.trace import MILLISECONDS, Arrival
 from dralloc.lab.simulate.figures import HOUR, Quantiles, RunFigures
 from dralloc.lab.simulate.means import MeanInterval
 from dralloc.lab.simulate.measures.decision_regret import DecisionRegret

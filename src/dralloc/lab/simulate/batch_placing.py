@@ -9,7 +9,7 @@ from typing import Final
 from pydantic import TypeAdapter
 
 from dralloc.compile.compiler.worth import annotated_values, worth_of
-from dralloc.lab.simulate.arrivals import Incoming
+from dralloc.lab.simulate.arrivals.incoming import Incoming
 from dralloc.lab.simulate.kept_answers import KeptAnswers
 from dralloc.lab.simulate.placing import RunPlacer
 from dralloc.lab.simulate.waiting_queue import WaitingQueue

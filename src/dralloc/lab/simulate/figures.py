@@ -12,7 +12,8 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from dralloc.lab.simulate.arrivals import MILLISECONDS, Incoming
+from dralloc.lab.simulate.arrivals.incoming import Incoming
+from dralloc.lab.simulate.arrivals.trace import MILLISECONDS
 from dralloc.lab.simulate.measures.clairvoyant_bound import values_of
 from dralloc.lab.simulate.simulation import ArrivalState, History, Moved, Stay
 from dralloc.problem.solution import Placement

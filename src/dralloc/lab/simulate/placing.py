@@ -12,7 +12,7 @@ from dataclasses import replace
 from random import Random
 
 from dralloc.compile.compiler.pod_rules import has_rules_between
-from dralloc.lab.simulate.arrivals import Incoming
+from dralloc.lab.simulate.arrivals.incoming import Incoming
 from dralloc.lab.simulate.waiting_queue import WaitingQueue
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Demand, DemandIndex, Problem

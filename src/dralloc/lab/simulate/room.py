@@ -15,7 +15,7 @@ from dralloc.ask.whatif.moves import (
     MoveOption,
     rearrange,
 )
-from dralloc.lab.simulate.arrivals import Incoming
+from dralloc.lab.simulate.arrivals.incoming import Incoming
 from dralloc.lab.simulate.batch_placing import weighted
 from dralloc.lab.simulate.kept_answers import KeptAnswers
 from dralloc.lab.simulate.placing import Placer, RunPlacer

@@ -10,7 +10,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from dralloc.lab.simulate.arrivals import Incoming
+from dralloc.lab.simulate.arrivals.incoming import Incoming
 from dralloc.lab.simulate.placing import Placer
 from dralloc.lab.simulate.room import Rearrangement
 from dralloc.lab.simulate.waiting_queue import WaitingQueue

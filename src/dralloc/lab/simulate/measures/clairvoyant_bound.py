@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dralloc.lab.simulate.arrivals import Incoming
+from dralloc.lab.simulate.arrivals.incoming import Incoming
 from dralloc.problem.ledger import Ledger
 from dralloc.solve.policies.sizes import Amounts, Sizes, free_totals
 

@@ -18,7 +18,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from dralloc.lab.simulate.arrivals import Incoming
+from dralloc.lab.simulate.arrivals.incoming import Incoming
 from dralloc.lab.simulate.placing import Placer
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Alternative, Charge, NodeIndex, Problem
