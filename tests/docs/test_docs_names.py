@@ -37,6 +37,24 @@ def test_rules_name_modules_that_exist(name: str) -> None:
     )
 
 
+def files_for_contributors() -> list[str]:
+    """What the page for contributors names as a file, in full or as seen from its room."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    return sorted(set(re.findall(r"`([\w./-]+\.py)`", text)))
+
+
+@pytest.mark.parametrize("name", files_for_contributors())
+def test_contributors_are_sent_to_files_that_exist(name: str) -> None:
+    files = [*ROOT.glob("src/**/*.py"), *ROOT.glob("tests/**/*.py")]
+    assert any(
+        f"/{path.relative_to(ROOT)}".endswith(f"/{name}") for path in files
+    )
+
+
+def test_there_are_files_for_contributors() -> None:
+    assert len(files_for_contributors()) > 10
+
+
 def test_there_are_rules_with_code() -> None:
     assert len(code_column()) > 20
 
