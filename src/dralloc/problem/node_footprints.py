@@ -34,7 +34,6 @@ from dralloc.problem.supply import NODE_DRIVER, Counter, Device, NodeFootprint
 __all__ = ["PodUse", "before_footprints", "footprint_of", "with_footprints"]
 
 _THOUSANDTH: Final = NANOS // 1000
-Counters = tuple[tuple[CounterIndex, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
