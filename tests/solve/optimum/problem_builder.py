@@ -162,13 +162,16 @@ class ProblemBuilder:
     def pod(
         self,
         *claims: Claim,
+        priority: int = 0,
         weight: int = 1,
         nodes: tuple[NodeIndex, ...] | None = None,
         gang: str = "",
         quorum: int | None = None,
     ) -> int:
         key = ClaimKey("default", f"pod-{len(self.demands)}")
-        self.demands.append(Demand(key, claims, 0, weight, nodes, gang, quorum))
+        self.demands.append(
+            Demand(key, claims, priority, weight, nodes, gang, quorum)
+        )
         return len(self.demands) - 1
 
     def problem(self) -> Problem:

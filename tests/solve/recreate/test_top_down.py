@@ -1,4 +1,4 @@
-"""Demands that weigh more are searched as if the others were not there; these come back where there is room."""
+"""Demands of higher priorities are searched as if the others were not there; these come back where there is room."""
 
 from __future__ import annotations
 
@@ -25,41 +25,36 @@ from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 NODES = 8
 
 
-def sizes_of_two_weights() -> Problem:
-    """Nodes that are full with one for 4 and one for 6 each of those that weigh 100, or of many small ones.
+def sizes_of_two_priorities() -> Problem:
+    """Nodes that are full with one for 4 and one for 6 each of the higher priority, or of many small ones.
 
-    First fit puts those for 4 side by side: a third of the heavy wait.
+    First fit puts those for 4 side by side: a quarter of the higher priority waits.
     """
     builder = ProblemBuilder(nodes=NODES)
     for node in range(NODES):
         builder.device(node, capacity={"memory": 10})
     for size in (*[4] * NODES, *[6] * NODES):
         claim = builder.claim(AlternativeSpec(capacity={"memory": size}))
-        builder.pod(claim, weight=100)
+        builder.pod(claim, priority=1, weight=100)
     for _ in range(10 * NODES):
         claim = builder.claim(AlternativeSpec(capacity={"memory": 1}))
         builder.pod(claim)
     return builder.problem()
 
 
-def placed_with(
-    problem: Problem, placements: Sequence[Placement], weight: int
-) -> int:
-    weights = [
-        problem.demands[placement.demand].weight for placement in placements
-    ]
-    return weights.count(weight)
+def placed_of_higher(problem: Problem, placements: Sequence[Placement]) -> int:
+    return sum(
+        problem.demands[placement.demand].priority for placement in placements
+    )
 
 
-def test_those_that_weigh_more_are_placed_as_if_the_others_were_not_there() -> (
-    None
-):
-    problem = sizes_of_two_weights()
+def test_higher_priorities_are_placed_as_if_the_others_were_not_there() -> None:
+    problem = sizes_of_two_priorities()
     start = first_fit(problem).placements
-    assert placed_with(problem, start, 100) < 2 * NODES
+    assert placed_of_higher(problem, start) < 2 * NODES
     [answer] = improved_from_the_top(problem, start, Options(), lambda: 60.0)
     assert violations(problem, Solution(answer)) == []
-    assert placed_with(problem, answer, 100) == 2 * NODES
+    assert placed_of_higher(problem, answer) == 2 * NODES
 
 
 def test_the_others_come_back_where_there_is_room() -> None:
@@ -68,7 +63,7 @@ def test_the_others_come_back_where_there_is_room() -> None:
         builder.device(node, capacity={"memory": 10})
     for size in (4, 4, 6, 6):
         claim = builder.claim(AlternativeSpec(capacity={"memory": size}))
-        builder.pod(claim, weight=100)
+        builder.pod(claim, priority=1, weight=100)
     builder.device(2, capacity={"memory": 1})
     builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 1})))
     problem = builder.problem()
@@ -81,22 +76,32 @@ def test_where_few_wait_all_are_searched_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(top_down, "_MANY", 1)
-    problem = sizes_of_two_weights()
+    problem = sizes_of_two_priorities()
     start = first_fit(problem).placements
-    assert placed_with(problem, start, 100) > 0
+    assert placed_of_higher(problem, start) > 0
     assert not list(
         improved_from_the_top(problem, start, Options(), lambda: 60.0)
     )
 
 
-def test_no_weight_is_begun_when_half_of_the_time_is_over() -> None:
-    problem = sizes_of_two_weights()
+def test_no_priority_is_begun_when_half_of_the_time_is_over() -> None:
+    problem = sizes_of_two_priorities()
     start = first_fit(problem).placements
     seconds = iter([60.0])
     assert not list(
         improved_from_the_top(
             problem, start, Options(), lambda: next(seconds, 29.0)
         )
+    )
+
+
+def test_values_inside_a_priority_are_no_reason() -> None:
+    problem = sizes_of_two_priorities()
+    demands = [replace(demand, priority=0) for demand in problem.demands]
+    problem = replace(problem, demands=tuple(demands))
+    start = first_fit(problem).placements
+    assert not list(
+        improved_from_the_top(problem, start, Options(), lambda: 60.0)
     )
 
 
@@ -114,7 +119,7 @@ def test_starts_begin_with_them_unless_steps_are_counted(
 
     module = "dralloc.solve.recreate.starts"
     monkeypatch.setattr(f"{module}.improved_from_the_top", noted)
-    problem = sizes_of_two_weights()
+    problem = sizes_of_two_priorities()
     list(Starts(problem, options)((), lambda: None, lambda: 60.0))
     assert bool(asked) is is_searched
 
@@ -127,7 +132,10 @@ def test_starts_begin_with_them_unless_steps_are_counted(
 @given(weighted(), st.integers(0, 1000))
 def test_answers_keep_the_rules(problem: Problem, seed: int) -> None:
     """Those that step aside are no company that others need, and hold nothing that these took in the meantime."""
-    within = replace(problem, budgets=())
+    demands = [
+        replace(demand, priority=demand.weight) for demand in problem.demands
+    ]
+    within = replace(problem, demands=tuple(demands), budgets=())
     start = first_fit(within).placements
     answers = improved_from_the_top(
         within, start, Options(seed=seed), lambda: inf

@@ -1,6 +1,6 @@
 """Answers for the optimum to start from: first fit in other orders, then the best of these changed again and again.
 
-Where many wait that weigh more than others, they are placed first, as if those others were not there.
+Where many of a higher priority wait, they are searched before that, as if the others were not there.
 
 `Starts` is all that is cheap to have before a model is built.
 """

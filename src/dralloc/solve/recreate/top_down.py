@@ -1,9 +1,9 @@
-"""The demands of the highest weights alone, as if those that weigh less were not there; then all of them.
+"""The demands of the highest priorities alone, as if those below were not there.
 
-Most changes of all demands are about the many that weigh least. Where many wait that weigh more, it takes long until
-room is made for all of them; alone they have most of it soon, as each change is about them, and takes a fraction of the
-time. So one weight after the other is searched with those above it, and what weighs less comes back afterwards: where
-it was, if there is room, or wherever it fits.
+Most changes of all demands are about the many of the lower priorities. Where many of a higher one wait, it takes long
+until room is made for all of them; alone they have most of it soon, as each change is about them, and takes a fraction
+of the time. So one priority after the other is searched with those above it, and those below come back afterwards:
+where they were, if there is room, or wherever they fit.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from dralloc.solve.recreate.search import recreated
 __all__ = ["improved_from_the_top"]
 
 _MANY: Final = 30
-"""A weight is searched if more than one in so many of its demands wait: for fewer, changes of all demands make room,
-and what weighs less keeps most of its places."""
+"""A priority is searched if more than one in so many of its demands wait: for fewer, changes of all demands make room,
+and those below keep most of their places."""
 
 _PART: Final = 0.15
-"""The part of the time that one weight may take."""
+"""The part of the time that one priority may take."""
 
 _PART_OF_ALL: Final = 0.5
-"""The part of the time after which no other weight is begun."""
+"""The part of the time after which no other priority is begun."""
 
 
 def improved_from_the_top(
@@ -40,7 +40,7 @@ def improved_from_the_top(
     options: Options,
     seconds: Callable[[], float],
 ) -> Iterator[tuple[Placement, ...]]:
-    """Give out an answer for each weight but the last one of which more is placed than before, with those above it.
+    """Give out a better answer for each priority but the last one of which, with those above it, more can be placed.
 
     Parameters
     ----------
@@ -50,13 +50,13 @@ def improved_from_the_top(
         As `recreated` takes them.
     """
     begun_with = seconds()
-    weights = {demand.weight for demand in problem.demands}
-    for weight in sorted(weights, reverse=True)[:-1]:
+    priorities = {demand.priority for demand in problem.demands}
+    for priority in sorted(priorities, reverse=True)[:-1]:
         if seconds() < (1 - _PART_OF_ALL) * begun_with:
             break
-        if not _do_many_wait(problem, placements, weight):
+        if not _do_many_wait(problem, placements, priority):
             continue
-        upper = _UpperDemands(problem, placements, weight)
+        upper = _UpperDemands(problem, placements, priority)
         better = upper.improved(options, _within(seconds, _PART * begun_with))
         if better is not None:
             placements = better
@@ -74,27 +74,27 @@ def _within(
 
 
 def _do_many_wait(
-    problem: Problem, placements: Sequence[Placement], weight: int
+    problem: Problem, placements: Sequence[Placement], priority: int
 ) -> bool:
-    """Whether so many demands of a weight wait that they are searched for themselves."""
+    """Whether so many demands of a priority wait that they are searched for themselves."""
     placed = {placement.demand for placement in placements}
     members = [
         index
         for index, demand in numbered(problem.demands)
-        if demand.weight == weight
+        if demand.priority == priority
     ]
     waiting = len(set(members) - placed)
     return waiting * _MANY > len(members)
 
 
 class _UpperDemands:
-    """The demands of some weight at least, beside those of less weight that have to stay where they are.
+    """The demands of some priority at least, beside those of lower ones that have to stay where they are.
 
     Those step aside that may come and go by themselves (see `movable_units`): nobody depends on them.
     """
 
     def __init__(
-        self, problem: Problem, placements: Sequence[Placement], weight: int
+        self, problem: Problem, placements: Sequence[Placement], priority: int
     ) -> None:
         self._problem = problem
         self._placements = placements
@@ -102,7 +102,7 @@ class _UpperDemands:
             member
             for unit in movable_units(problem, placements)
             for member in unit.members
-            if problem.demands[member].weight < weight
+            if problem.demands[member].priority < priority
         }
         self._demands = [
             demand
@@ -113,7 +113,7 @@ class _UpperDemands:
     def improved(
         self, options: Options, seconds: Callable[[], float]
     ) -> tuple[Placement, ...] | None:
-        """Return an answer to all demands with more of these; None if no more are found a place."""
+        """Return an answer to all demands with more of these; None if none is worth more."""
         upper = replace(
             self._problem,
             demands=tuple(
