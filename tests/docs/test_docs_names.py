@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import pkgutil
 import re
+import sys
 
 import pytest
 
 from conftest import ROOT
+from dralloc.show import plot
 from dralloc.solve.optimum.component import RULES
 
 DOCS = ROOT / "docs"
@@ -53,6 +56,21 @@ def test_contributors_are_sent_to_files_that_exist(name: str) -> None:
 
 def test_there_are_files_for_contributors() -> None:
     assert len(files_for_contributors()) > 10
+
+
+def test_every_picture_is_on_its_page(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The page asks for each where it is made, as a function is not found behind a module of its name."""
+    page = (DOCS / "reference" / "plot.md").read_text()
+    [block] = re.findall(r'```python exec="1".*?\n(.*?)```', page, re.DOTALL)
+    exec(block, {})
+    asked_for = re.findall(
+        r"^::: ([\w.]+)\.(\w+)$", capsys.readouterr().out, re.M
+    )
+    assert [name for _, name in asked_for] == plot.__all__
+    for module, name in asked_for:
+        assert inspect.isfunction(getattr(sys.modules[module], name))
 
 
 def test_there_are_rules_with_code() -> None:
