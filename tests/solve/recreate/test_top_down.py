@@ -72,6 +72,24 @@ def test_the_others_come_back_where_there_is_room() -> None:
     assert len(answer) == len(problem.demands)
 
 
+def test_nobody_steps_aside_whose_gang_does_not() -> None:
+    """Where the second of the gang stands there would be room for who waits; but then the first could not stay."""
+    builder = ProblemBuilder(nodes=2)
+    for node in range(2):
+        builder.device(node, capacity={"memory": 10})
+    for priority in (1, 0):
+        claim = builder.claim(AlternativeSpec(capacity={"memory": 10}))
+        builder.pod(claim, priority=priority, weight=100, gang="gang")
+    claim = builder.claim(AlternativeSpec(capacity={"memory": 10}))
+    builder.pod(claim, priority=1, weight=100)
+    problem = builder.problem()
+    start = first_fit(problem).placements
+    assert [placement.demand for placement in start] == [0, 1]
+    assert not list(
+        improved_from_the_top(problem, start, Options(), lambda: 60.0)
+    )
+
+
 def test_where_few_wait_all_are_searched_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

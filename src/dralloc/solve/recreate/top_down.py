@@ -90,7 +90,8 @@ def _do_many_wait(
 class _UpperDemands:
     """The demands of some priority at least, beside those of lower ones that have to stay where they are.
 
-    Those step aside that may come and go by themselves (see `movable_units`): nobody depends on them.
+    Those step aside that may come and go by themselves (see `movable_units`), as nobody depends on them; a gang does as
+    a whole, or not at all.
     """
 
     def __init__(
@@ -98,12 +99,11 @@ class _UpperDemands:
     ) -> None:
         self._problem = problem
         self._placements = placements
-        stepping_aside = {
-            member
-            for unit in movable_units(problem, placements)
-            for member in unit.members
-            if problem.demands[member].priority < priority
-        }
+        stepping_aside: set[DemandIndex] = set()
+        for unit in movable_units(problem, placements):
+            demands = [problem.demands[member] for member in unit.members]
+            if all(demand.priority < priority for demand in demands):
+                stepping_aside.update(unit.members)
         self._demands = [
             demand
             for demand in indices(problem.demands)
