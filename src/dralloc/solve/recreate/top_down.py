@@ -17,6 +17,7 @@ from dralloc.objects.choices import Options
 from dralloc.problem import DemandIndex, Problem
 from dralloc.problem.indices import indices, numbered
 from dralloc.problem.solution import Placement
+from dralloc.solve.excerpt import Excerpt
 from dralloc.solve.first_fit.completion import completed_by_weight
 from dralloc.solve.recreate.answer import movable_units
 from dralloc.solve.recreate.search import recreated
@@ -56,8 +57,9 @@ def improved_from_the_top(
             break
         if not _do_many_wait(problem, placements, priority):
             continue
-        upper = _UpperDemands(problem, placements, priority)
-        better = upper.improved(options, _within(seconds, _PART * begun_with))
+        upper = _upper_demands(problem, placements, priority)
+        clock = _within(seconds, _PART * begun_with)
+        better = _improved(problem, placements, upper, options, clock)
         if better is not None:
             placements = better
             yield placements
@@ -87,72 +89,49 @@ def _do_many_wait(
     return waiting * _MANY > len(members)
 
 
-class _UpperDemands:
-    """The demands of some priority at least, beside those of lower ones that have to stay where they are.
+def _upper_demands(
+    problem: Problem, placements: Sequence[Placement], priority: int
+) -> Excerpt:
+    """Return the demands of some priority at least, beside those of lower ones that have to stay where they are.
 
     Those step aside that may come and go by themselves (see `movable_units`), as nobody depends on them; a gang does as
     a whole, or not at all.
     """
+    stepping_aside: set[DemandIndex] = set()
+    for unit in movable_units(problem, placements):
+        members = [problem.demands[member] for member in unit.members]
+        if all(member.priority < priority for member in members):
+            stepping_aside.update(unit.members)
+    kept = [
+        demand
+        for demand in indices(problem.demands)
+        if demand not in stepping_aside
+    ]
+    demands = tuple(problem.demands[demand] for demand in kept)
+    return Excerpt(replace(problem, demands=demands), kept)
 
-    def __init__(
-        self, problem: Problem, placements: Sequence[Placement], priority: int
-    ) -> None:
-        self._problem = problem
-        self._placements = placements
-        stepping_aside: set[DemandIndex] = set()
-        for unit in movable_units(problem, placements):
-            demands = [problem.demands[member] for member in unit.members]
-            if all(demand.priority < priority for demand in demands):
-                stepping_aside.update(unit.members)
-        self._demands = [
-            demand
-            for demand in indices(problem.demands)
-            if demand not in stepping_aside
-        ]
 
-    def improved(
-        self, options: Options, seconds: Callable[[], float]
-    ) -> tuple[Placement, ...] | None:
-        """Return an answer to all demands with more of these; None if none is worth more."""
-        upper = replace(
-            self._problem,
-            demands=tuple(
-                self._problem.demands[demand] for demand in self._demands
-            ),
-        )
-        before = self._inward(self._placements)
-        after: Sequence[Placement] = before
-        for answer in recreated(upper, before, options, seconds):
-            after = answer
-        if _weight(upper, after) <= _weight(upper, before):
-            return None
-        members = set(self._demands)
-        aside = [
-            placement
-            for placement in self._placements
-            if placement.demand not in members
-        ]
-        together = [*self._outward(after), *aside]
-        return completed_by_weight(self._problem, together).placements
-
-    def _inward(self, placements: Sequence[Placement]) -> list[Placement]:
-        """Return the placements of these demands, in their own numbers."""
-        own_index = {
-            demand: DemandIndex(index)
-            for index, demand in enumerate(self._demands)
-        }
-        return [
-            replace(placement, demand=own_index[placement.demand])
-            for placement in placements
-            if placement.demand in own_index
-        ]
-
-    def _outward(self, placements: Sequence[Placement]) -> list[Placement]:
-        """Return placements in the numbers of the whole problem."""
-        return [
-            replace(placement, demand=self._demands[placement.demand])
-            for placement in placements
-        ]
+def _improved(
+    problem: Problem,
+    placements: Sequence[Placement],
+    upper: Excerpt,
+    options: Options,
+    seconds: Callable[[], float],
+) -> tuple[Placement, ...] | None:
+    """Return an answer to all demands with more of the upper ones; None if none is worth more."""
+    own: list[Placement] = []
+    aside: list[Placement] = []
+    for placement in placements:
+        is_upper = placement.demand in upper.place_of
+        (own if is_upper else aside).append(placement)
+    before = upper.inward(own)
+    after: Sequence[Placement] = before
+    for answer in recreated(upper.problem, before, options, seconds):
+        after = answer
+    if _weight(upper.problem, after) <= _weight(upper.problem, before):
+        return None
+    together = [*upper.outward(after), *aside]
+    return completed_by_weight(problem, together).placements
 
 
 def _weight(problem: Problem, placements: Sequence[Placement]) -> int:
