@@ -1,4 +1,4 @@
-"""The cluster at the turn of the demand that is explained."""
+"""The cluster as it is when the demand that is explained has its turn: all that was granted before is in use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["at_the_moment"]
 def at_the_moment(
     compiled: CompiledCluster, snapshot: DemandSnapshot
 ) -> Scenario:
-    """The cluster at the demand's turn: with everything that was granted before."""
+    """Return the cluster with everything that was granted before the demand's turn."""
     placements = tuple(snapshot.placements)
     homes = {}
     for placement in placements:

@@ -41,7 +41,7 @@ def improved_from_the_top(
     options: Options,
     seconds: Callable[[], float],
 ) -> Iterator[tuple[Placement, ...]]:
-    """Give out a better answer for each priority but the last one of which, with those above it, more can be placed.
+    """Give out an answer after each priority but the last of which more is placed now, together with those above it.
 
     Parameters
     ----------
@@ -118,19 +118,22 @@ def _improved(
     options: Options,
     seconds: Callable[[], float],
 ) -> tuple[Placement, ...] | None:
-    """Return an answer to all demands with more of the upper ones; None if none is worth more."""
-    own: list[Placement] = []
-    aside: list[Placement] = []
+    """Return an answer to all demands that places more of the upper ones, by weight; None if the search finds none.
+
+    The others keep their places only as far as these are still free, so that the answer as a whole may be worth less.
+    """
+    upper_placements: list[Placement] = []
+    others: list[Placement] = []
     for placement in placements:
         is_upper = placement.demand in upper.place_of
-        (own if is_upper else aside).append(placement)
-    before = upper.inward(own)
+        (upper_placements if is_upper else others).append(placement)
+    before = upper.inward(upper_placements)
     after: Sequence[Placement] = before
     for answer in recreated(upper.problem, before, options, seconds):
         after = answer
     if _weight(upper.problem, after) <= _weight(upper.problem, before):
         return None
-    together = [*upper.outward(after), *aside]
+    together = [*upper.outward(after), *others]
     return completed_by_weight(problem, together).placements
 
 

@@ -41,7 +41,15 @@ def joined_answer(
     own: Sequence[Placement],
     others: Iterable[Placement],
 ) -> Sequence[Placement]:
-    """Return an answer to some demands with those of others that have room beside it, and that caps allow after it."""
+    """Return an answer to some demands with those of others that have room beside it, and that caps allow after it.
+
+    Parameters
+    ----------
+    own
+        The answer to some demands, which stays as it is.
+    others
+        Where others are in an answer to all.
+    """
     admitted = within_caps(problem, _together(problem, bonds, own, others))
     return sorted(admitted, key=lambda placement: placement.demand)
 
@@ -49,24 +57,24 @@ def joined_answer(
 def _together(
     problem: Problem,
     bonds: Bonds,
-    upper: Sequence[Placement],
-    lower: Iterable[Placement],
+    own: Sequence[Placement],
+    others: Iterable[Placement],
 ) -> list[Placement]:
     """Return an answer to some demands, and after it those placements of others that have room beside it.
 
     Left out is also who has a role in a rule that others know, or passes over a device: a search finds room for them.
     Beside admin access, which has to find room and holds none (KEP-5018), nobody else is placed.
     """
-    answer = list(upper)
-    upper_demands = [problem.demands[placement.demand] for placement in upper]
-    if _ask_for_admin_access(upper_demands):
+    answer = list(own)
+    own_demands = [problem.demands[placement.demand] for placement in own]
+    if _ask_for_admin_access(own_demands):
         return answer
     ledger = Ledger(problem)
-    for _, device, charge in charged_grants(problem, upper):
+    for _, device, charge in charged_grants(problem, own):
         view = problem.devices[device]
         ledger.enter(view, charge, share=view.shareable)
     blocks = grouped(
-        (bonds.block_of[placement.demand], placement) for placement in lower
+        (bonds.block_of[placement.demand], placement) for placement in others
     )
     for block, placements in blocks.items():
         passes_over = any(
