@@ -89,23 +89,20 @@ def block(name: str, hosts: Sequence[str], label: str) -> Iterator[Json]:
     hosts
         The names of the nodes, which they have as ``label``, too.
     """
-    sets = [
-        {"name": f"chips-{host_index}", "counters": amounts(chips="4")}
-        for host_index in range(len(hosts))
-    ]
+    # One set with a counter per host: the API allows a device no more than two sets.
+    chips_of_hosts = {f"host_{index}": "4" for index in range(len(hosts))}
+    sets = [{"name": "chips", "counters": amounts(**chips_of_hosts)}]
     yield _reached(name, {"allNodes": True}, [], sharedCounters=sets, slices=2)
     partitions = []
     for size in (1, 2, HOSTS):
         for start in range(0, len(hosts) - size + 1, size):
             members = range(start, start + size)
-            drawn: list[Json] = []
-            for host_index in members:
-                drawn += consumes(f"chips-{host_index}", amounts(chips="4"))
+            drawn = {f"host_{index}": "4" for index in members}
             names = [hosts[host_index] for host_index in members]
             partition = device(
                 f"hosts-{size}-{start}",
                 {"type": BLOCK, "hosts": size},
-                consumesCounters=drawn,
+                consumesCounters=consumes("chips", amounts(**drawn)),
             )
             partitions.append(partition | _nodes_with(label, names))
     of_each = {"perDeviceNodeSelection": True}

@@ -273,10 +273,10 @@ def _waits(element: Json) -> bool:
 
 
 def _needing(spec: Json, amounts: Json) -> Json:
-    """Let the first container of a pod need these amounts, too."""
+    """Let the first container of a pod need these amounts of extended resources, too; the API wants limits of them."""
     main, *others = spec.get("containers", [{"name": "main"}])
     requests = main.get("resources", {}).get("requests", {})
-    needs = {"requests": requests | amounts}
+    needs = {"requests": requests | amounts, "limits": amounts}
     return spec | {"containers": [main | {"resources": needs}, *others]}
 
 

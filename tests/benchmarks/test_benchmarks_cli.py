@@ -22,7 +22,7 @@ from benchmarks.paired import HERE, measure_pairs
 from benchmarks.registry import WORKLOADS
 from benchmarks.workloads.mixed import mixed
 from dralloc.lint.validate import Level, validate
-from dralloc.objects.load import load
+from dralloc.objects.load import load, load_documents
 from dralloc.objects.report import as_text
 from dralloc.solve.optimum import Options
 
@@ -131,6 +131,21 @@ def test_a_mixed_cluster_is_valid_whatever_is_left_out(
     )
     assert len(cluster.nodes) == 12
     assert any(not pod.spec.node_name for pod in cluster.pods)
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_an_api_server_would_take_the_slices_and_claims_of_a_workload(
+    name: str,
+) -> None:
+    # Another mixture with every seed: what is rare in one is in another.
+    seeds = range(12) if name == "varied" else range(1)
+    for seed in seeds:
+        cluster = load_documents(WORKLOADS[name].objects(6, seed))
+        assert not [
+            violation
+            for violation in validate(cluster)
+            if violation.level is Level.ERROR
+        ]
 
 
 def test_only_what_is_an_ingredient_can_be_left_out() -> None:
