@@ -162,6 +162,20 @@ def test_without_a_domain_the_scheduler_says_so() -> None:
     ) == {"no feasible placements found"}
 
 
+@pytest.mark.parametrize("policy", ["PreemptLowerPriority", "Never"])
+def test_a_group_in_one_domain_is_told_of_that_before_its_preemption_policy(
+    policy: str,
+) -> None:
+    waiting = members(5, preemptionPolicy=policy)
+    reasons = scheduled(cluster(group(least=5, key="zone"), waiting))[1]
+    assert any(
+        reason.endswith(
+            "preemption: not eligible due to placement-based pod group scheduling limitation"
+        )
+        for reason in reasons.values()
+    )
+
+
 def test_members_in_two_domains_keep_the_others_out() -> None:
     there = [
         pod(name, on=name, schedulingGroup={"podGroupName": "g"})

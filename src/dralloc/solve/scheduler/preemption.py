@@ -43,12 +43,12 @@ def after_filters(cycle: Cycle, rejected: Rejected) -> str:
     claims = "no new claims to deallocate"
     if rejected and cycle.devices.claims_of(cycle.pod):
         claims = "still not schedulable"
+    if cycle.in_placement:
+        return f"{claims}, preemption: not eligible due to placement-based pod group scheduling limitation"
     if cycle.pod.kind.spec.preemption_policy == "Never":
         return (
             f"{claims}, preemption: not eligible due to preemptionPolicy=Never."
         )
-    if cycle.in_placement:
-        return f"{claims}, preemption: not eligible due to placement-based pod group scheduling limitation"
     resolvable = rejected.resolvable_places()
     lowest = cycle.snapshot.columns.lowest_priority[resolvable]
     with_victims = resolvable[lowest < cycle.pod.kind.priority]
