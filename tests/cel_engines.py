@@ -9,11 +9,12 @@ import celpy
 from celpy import celtypes
 
 from cel_helpers import DOMAIN, GPU, WIRE
-from kubecel.check import check, validate
+from kubecel.check import check
 from kubecel.code import FIRST_LOCAL
 from kubecel.cost import COST_LIMIT
 from kubecel.environment import ALL_GATES, environment_for
 from kubecel.errors import CelCompileError, CelRuntimeError, SelectorError
+from kubecel.literal_checks import validate
 from kubecel.parse import parse
 from kubecel.plan import plan
 from kubecel.values import Duration, TimestampValue, Uint

@@ -1,15 +1,13 @@
-"""The type checker, by the rules of upstream's; and the checks that follow it.
+"""The type checker, by the rules of upstream's: a method for each kind of node gives the node's type.
 
-First type parameters, what they stand for and which overloads that leaves; then the checker; then the checks of
-constants and literals, which upstream does after checking types.
+What type parameters stand for is in `kubecel.type_parameters`; the checks that follow are in `kubecel.literal_checks`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Final, TypeAlias
+from typing import Final
 
 from kubecel import syntax
 from kubecel.environment import (
@@ -19,17 +17,8 @@ from kubecel.environment import (
     TYPE_NAMES,
     Environment,
 )
-from kubecel.overloads import Overload, check_pattern
-from kubecel.overloads.strings import CLAUSES, clauses
-from kubecel.syntax import (
-    Call,
-    Element,
-    Expr,
-    ListLiteral,
-    Literal,
-    MapLiteral,
-    children,
-)
+from kubecel.overloads import Overload
+from kubecel.type_parameters import Parameters, more_general
 from kubecel.types import (
     BOOL,
     BYTES,
@@ -41,237 +30,14 @@ from kubecel.types import (
     STRING,
     UINT,
     Type,
-    fresh,
     list_of,
     map_of,
     optional_of,
     type_of,
 )
-from kubecel.values import EvalError, Uint, type_named
+from kubecel.values import Uint
 
-__all__ = [
-    "Checked",
-    "assignable",
-    "check",
-    "more_general",
-    "substitute",
-    "validate",
-]
-
-# ----------------------------------------------------------------------------
-# Type parameters: what they stand for, and which overloads that leaves. The rules,
-# including their order, are those of upstream's checker, as they decide which overloads
-# of a function apply (cel-go, ``checker/types.go``).
-
-Bindings: TypeAlias = dict[Type, Type]
-"""What type parameters stand for."""
-
-_SCALARS = frozenset({"bool", "bytes", "double", "int", "string", "uint"})
-
-
-class Parameters:
-    """Type parameters with what they stand for so far."""
-
-    def __init__(self) -> None:
-        self._bindings: Bindings = {}
-        self._count = 0
-
-    def new(self) -> Type:
-        """A parameter that may stand for anything."""
-        self._count += 1
-        return fresh(self._count)
-
-    def known(self, declared: Type) -> Type:
-        """A type with what is known about the parameters in it."""
-        return substitute(self._bindings, declared)
-
-    def final(self, declared: Type) -> Type:
-        """Return the type at the end, where an open type variable stands for any type."""
-        return substitute(self._bindings, declared, free_to_dyn=True)
-
-    def accept(self, actual: Type, expected: Type) -> bool:
-        """Whether a type may stand where another is expected; if so, parameters stand for what that needs."""
-        return self._accept_all((actual,), (expected,))
-
-    def _accept_all(
-        self, actual: tuple[Type, ...], expected: tuple[Type, ...]
-    ) -> bool:
-        extended = assignable(self._bindings, actual, expected)
-        if extended is None:
-            return False
-        self._bindings = extended
-        return True
-
-    def resolve(
-        self,
-        declared: Iterable[Overload],
-        args: Sequence[Type],
-        *,
-        member: bool,
-    ) -> tuple[tuple[Overload, ...], Type | None]:
-        """The overloads that a call may mean, and the type of its result: dyn if they differ in it."""
-        result: Type | None = None
-        matching = []
-        for overload in declared:
-            if overload.member is not member or len(overload.params) != len(
-                args
-            ):
-                continue
-            params, returned = self._instance(overload)
-            # What an overload binds stays bound for those behind it, as upstream's does.
-            if not self._accept_all(tuple(args), params):
-                continue
-            matching.append(overload)
-            returned = self.known(returned)
-            if result is None:
-                result = returned
-            elif not result.is_dyn and returned != result:
-                result = DYN
-        return tuple(matching), result
-
-    def _instance(self, overload: Overload) -> tuple[tuple[Type, ...], Type]:
-        """The signature of an overload with its own type parameters."""
-        params: Bindings = {}
-
-        def renew(declared: Type) -> Type:
-            if declared.is_param:
-                if declared not in params:
-                    params[declared] = self.new()
-                return params[declared]
-            if declared.params:
-                renewed = tuple(renew(param) for param in declared.params)
-                return Type(declared.name, renewed)
-            return declared
-
-        own_params = tuple(renew(param) for param in overload.params)
-        return own_params, renew(overload.result)
-
-
-def substitute(
-    bindings: Bindings, declared: Type, *, free_to_dyn: bool = False
-) -> Type:
-    """Replace bound type parameters, and free ones by dyn if asked for."""
-    if declared.is_param:
-        bound = bindings.get(declared)
-        if bound is not None:
-            return substitute(bindings, bound, free_to_dyn=free_to_dyn)
-        return DYN if free_to_dyn else declared
-    if not declared.params:
-        return declared
-    params = tuple(
-        substitute(bindings, param, free_to_dyn=free_to_dyn)
-        for param in declared.params
-    )
-    return Type(declared.name, params, declared.label)
-
-
-def assignable(
-    bindings: Bindings, actual: tuple[Type, ...], expected: tuple[Type, ...]
-) -> Bindings | None:
-    """Return the bindings under which every actual type is assignable to the expected one, or None."""
-    extended = dict(bindings)
-    if _all_assignable(extended, actual, expected):
-        return extended
-    return None
-
-
-def more_general(left: Type, right: Type) -> Type:
-    """The more general of two types that are known to be assignable."""
-    if _less_specific(left, right):
-        return left
-    return right
-
-
-def _less_specific(left: Type, right: Type) -> bool:
-    if left.is_dyn or left.is_param:
-        return True
-    if right.is_dyn or right.is_param or left.name != right.name:
-        return False
-    if left.name == "type":
-        return True
-    if len(left.params) != len(right.params):
-        return False
-    return all(map(_less_specific, left.params, right.params))
-
-
-def _all_assignable(
-    bindings: Bindings, actual: tuple[Type, ...], expected: tuple[Type, ...]
-) -> bool:
-    if len(actual) != len(expected):
-        return False
-    return all(map(partial(_assignable, bindings), actual, expected))
-
-
-def _assignable(bindings: Bindings, actual: Type, expected: Type) -> bool:
-    if expected.is_param:
-        valid, bound = _substitutes(bindings, actual, expected)
-        # A free parameter that cannot stand for the type (it occurs in it) may still be
-        # what the other side's parameter stands for.
-        if valid or bound:
-            return valid
-    if actual.is_param:
-        return _substitutes(bindings, expected, actual)[0]
-    if (
-        actual.is_dyn
-        or expected.is_dyn
-        or "!error!" in {actual.name, expected.name}
-    ):
-        return True
-    if "null_type" in {actual.name, expected.name}:
-        return _nullable(expected if actual.name == "null_type" else actual)
-    if actual.name != expected.name:
-        return False
-    if actual.name == "type":
-        return True
-    return _all_assignable(bindings, actual.params, expected.params)
-
-
-def _nullable(expected: Type) -> bool:
-    """Whether null is a value of a type: of wrappers, messages and times."""
-    if expected.label:
-        return True
-    return expected.name not in _SCALARS and expected.name not in {
-        "list",
-        "map",
-        "type",
-    }
-
-
-def _substitutes(
-    bindings: Bindings, actual: Type, param: Type
-) -> tuple[bool, bool]:
-    """Whether `given` is valid for the parameter, and whether the parameter was bound before."""
-    if actual == param:
-        return True, True
-    bound = bindings.get(param)
-    if bound is None:
-        if _free_of(bindings, param, actual):
-            bindings[param] = actual
-            return True, False
-        return False, False
-    if actual == bound:
-        return True, True
-    if not _assignable(bindings, actual, bound):
-        return False, True
-    # A parameter that an int and then a dyn have been given for is a dyn from now on.
-    general = more_general(actual, bound)
-    if _free_of(bindings, param, general):
-        bindings[param] = general
-    return True, True
-
-
-def _free_of(bindings: Bindings, param: Type, within: Type) -> bool:
-    """Whether the parameter does not occur in a type."""
-    if param == within:
-        return False
-    if within.is_param:
-        bound = bindings.get(within)
-        return bound is None or _free_of(bindings, param, bound)
-    return all(map(partial(_free_of, bindings, param), within.params))
-
-
-# ----------------------------------------------------------------------------
-# The checker: a method for each kind of node gives the node's type.
+__all__ = ["Checked", "Finding", "check"]
 
 Finding = tuple[int, str]
 """Where and what."""
@@ -599,104 +365,3 @@ class _Checker(syntax.Visitor[Type, Type]):
             args = (BOOL, body, result)
             self._report(node, self._no_overload("_?_:_", args, member=False))
         return self.params.known(result)
-
-
-# ----------------------------------------------------------------------------
-# Checks of constants and literals, which upstream does after checking types.
-
-
-def validate(checked: Checked) -> list[Finding]:
-    """Return the faults of literals: mixed types, and texts that are no patterns or formats."""
-    findings: list[Finding] = []
-    stack = [(checked.root, False)]
-    while stack:
-        node, in_format = stack.pop()
-        if isinstance(node, ListLiteral) and not in_format:
-            findings += _mixed(
-                checked, [(item.value, item) for item in node.items]
-            )
-        elif isinstance(node, MapLiteral) and not in_format:
-            keys = [entry.key for entry in node.entries]
-            key_parts = [(key, None) for key in keys if isinstance(key, Expr)]
-            findings += _mixed(checked, key_parts)
-            value_parts = [(entry.value, entry) for entry in node.entries]
-            findings += _mixed(checked, value_parts)
-        elif isinstance(node, Call):
-            findings += _call(checked, node)
-            # The arguments of a format may be of any types.
-            in_format = in_format or node.function == "format"
-        stack += ((child, in_format) for child in children(node))
-    return findings
-
-
-def _mixed(
-    checked: Checked, parts: Sequence[tuple[Expr, Element | None]]
-) -> Iterator[Finding]:
-    """Elements of other types than the first; dyn is a type of its own here."""
-    first: Type | None = None
-    for node, entry in parts:
-        part_type = checked.types[node]
-        if entry is not None and entry.optional and part_type.params:
-            part_type = part_type.params[0]
-        if first is None:
-            first = part_type
-        elif not _equivalent(first, part_type):
-            yield node.pos, f"expected type '{first}' but found '{part_type}'"
-            return
-
-
-def _equivalent(left: Type, right: Type) -> bool:
-    if left.name != right.name or len(left.params) != len(right.params):
-        return False
-    return all(map(_equivalent, left.params, right.params))
-
-
-def _call(checked: Checked, node: Call) -> Iterator[Finding]:
-    argument = node.args[0] if node.args else None
-    if node.function == "matches" and isinstance(argument, Literal):
-        if not isinstance(argument.value, str):
-            return
-        if problem := check_pattern(argument.value):
-            yield argument.pos, f"invalid matches argument: {problem}"
-    elif (
-        node.function == "format"
-        and isinstance(argument, ListLiteral)
-        and isinstance(node.target, Literal)
-    ):
-        args = [item.value for item in argument.items]
-        yield from _format(checked, node, str(node.target.value), args)
-
-
-def _format(
-    checked: Checked, node: Call, form: str, args: list[Expr]
-) -> Iterator[Finding]:
-    try:
-        letters = [clause.letter for clause in clauses(form) if clause.letter]
-    except EvalError as error:
-        yield node.pos, str(error)
-        return
-    if len(letters) > len(args):
-        yield node.pos, f"index {len(args)} out of range"
-    elif len(letters) < len(args):
-        counts = f"(expected {len(letters)}, got {len(args)})"
-        yield node.pos, f"too many arguments supplied to string.format {counts}"
-    else:
-        for letter, arg in zip(letters, args, strict=True):
-            yield from _clause(checked, letter, arg)
-
-
-def _clause(checked: Checked, letter: str, arg: Expr) -> Iterator[Finding]:
-    """A clause's argument; what a list or map literal holds must have a text, too."""
-    message, kinds = CLAUSES[letter]
-    parts = [arg]
-    while parts:
-        part = parts.pop()
-        part_type = checked.types[part]
-        if not part_type.is_dyn and type_named(part_type.name) not in kinds:
-            yield (
-                part.pos,
-                f"error during formatting: {message}, was given {part_type}",
-            )
-            return
-        if letter == "s" and isinstance(part, ListLiteral | MapLiteral):
-            parts += children(part)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
-from kubecel.check import Checked, check, validate
+from kubecel.check import Checked, check
 from kubecel.code import FIRST_LOCAL, over_limit
 from kubecel.cost import COST_LIMIT
 from kubecel.environment import ALL_GATES, FeatureGates, environment_for
@@ -31,6 +31,7 @@ from kubecel.kubernetes_types.attribute_values import (
 )
 from kubecel.kubernetes_types.quantities import Quantity, parse_quantity
 from kubecel.kubernetes_types.semantic_versions import Semver, parse_semver
+from kubecel.literal_checks import validate
 from kubecel.parse import MAX_DEPTH, parse
 from kubecel.plan import plan
 from kubecel.syntax import (

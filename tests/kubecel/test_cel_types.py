@@ -4,7 +4,7 @@ import pytest
 
 from cel_helpers import ATTRIBUTES, compile_message, evaluate, lines, table
 from kubecel import FeatureGates, compile_selector
-from kubecel.check import assignable, more_general, substitute
+from kubecel.type_parameters import assignable, more_general, substitute
 from kubecel.types import parse_signature, parse_type
 
 
