@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from kubecel.cost import COST_LIMIT
+    from kubecel.device import CelDevice, convert_device, device_from_wire
+    from kubecel.device_reads import Reads
     from kubecel.environment import ALL_GATES, FeatureGates
     from kubecel.errors import (
         CelCompileError,
@@ -42,15 +44,11 @@ if TYPE_CHECKING:
     from kubecel.overloads import FUNCTION_NAMES
     from kubecel.selector import (
         CelDerivation,
-        CelDevice,
         CelSelector,
         CheckedExpression,
-        Reads,
         check_expression,
         compile_derivation,
         compile_selector,
-        convert_device,
-        device_from_wire,
         estimated_cost,
     )
     from kubecel.syntax import string_literal
@@ -89,6 +87,8 @@ __all__ = [
 
 _NAMES: Final = {
     "cost": ("COST_LIMIT",),
+    "device": ("CelDevice", "convert_device", "device_from_wire"),
+    "device_reads": ("Reads",),
     "environment": ("ALL_GATES", "FeatureGates"),
     "errors": (
         "CelCompileError",
@@ -112,15 +112,11 @@ _NAMES: Final = {
     "overloads": ("FUNCTION_NAMES",),
     "selector": (
         "CelDerivation",
-        "CelDevice",
         "CelSelector",
         "CheckedExpression",
-        "Reads",
         "check_expression",
         "compile_derivation",
         "compile_selector",
-        "convert_device",
-        "device_from_wire",
         "estimated_cost",
     ),
     "syntax": ("string_literal",),
