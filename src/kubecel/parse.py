@@ -1,263 +1,46 @@
 """Text to abstract syntax: operators by precedence, everything else by recursive descent.
 
-First the words of an expression, then macros, which are expanded while the expression is parsed.
+Its tokens are in `kubecel.tokens`, and macros, which are expanded while it is parsed, in `kubecel.macros`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Final
 
 from kubecel.errors import CelCompileError, SelectorError, compile_error
+from kubecel.macros import expand_macro
 from kubecel.syntax import (
     CONDITIONAL,
-    Bind,
     Call,
     Element,
     Expr,
-    Fold,
     Ident,
     Index,
     ListLiteral,
     Literal,
     Logic,
     MapLiteral,
-    OptMap,
     Select,
     Struct,
-    bytes_literal,
-    double_literal,
-    int_literal,
     qualified_name,
-    string_literal,
-    uint_literal,
     walk,
+)
+from kubecel.tokens import (
+    AFTER_NAME,
+    LITERAL_READERS,
+    NAME,
+    OPERAND,
+    OPERATOR,
+    Place,
+    Token,
+    read_token,
+    refuse_token,
 )
 
 __all__ = ["MAX_DEPTH", "MAX_LENGTH", "parse"]
-
-# ----------------------------------------------------------------------------
-# Tokens. What a text is depends on what may stand at its place: `in` is an operator or
-# a field.
-
-Token: TypeAlias = re.Match[str]
-"""Its ``lastgroup`` tells literals and names from each other, and is None for everything else."""
-
-Place: TypeAlias = re.Pattern[str]
-"""What may stand at a place."""
-
-# Possessive, as nothing that was skipped is ever given back.
-_SKIPPED: Final = re.compile(r"(?:[\t\n\f\r ]|//[^\n]*+)*+")
-_WORD_END: Final = "(?![_a-zA-Z0-9])"
-# A raw string ends at the first quote, whatever is before it.
-_RAW: Final = (
-    r"""[rR](?:"{3}[\s\S]*?"{3}|'{3}[\s\S]*?'{3}|"[^"\n\r]*"|'[^'\n\r]*')"""
-)
-_TEXT: Final = (
-    r'"{3}(?:\\[\s\S]|[^\\])*?"{3}|"(?:\\.|[^\\"\n\r])*"|'
-    + r"'{3}(?:\\[\s\S]|[^\\])*?'{3}|'(?:\\.|[^\\'\n\r])*'"
-)
-_LITERALS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
-    "bytes": (f"[bB](?:{_RAW}|{_TEXT})", bytes_literal),
-    "string": (f"{_RAW}|{_TEXT}", string_literal),
-    "bool": (f"(?:true|false){_WORD_END}", "true".__eq__),
-    "null": (f"null{_WORD_END}", lambda _: None),
-    "double": (
-        r"(?:[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+)",
-        double_literal,
-    ),
-    "uint": ("(?:0x[0-9a-fA-F]+|[0-9]+)[uU]", uint_literal),
-    "int": ("0x[0-9a-fA-F]+|[0-9]+", int_literal),
-}
-_ANY_LITERAL: Final = "|".join(
-    f"(?P<{kind}>{pattern})" for kind, (pattern, _) in _LITERALS.items()
-)
-_ANY_NAME: Final = "(?P<name>[_a-zA-Z][_a-zA-Z0-9]*)"
-_ANY_OPERATOR: Final = rf"in{_WORD_END}|&&|\|\||[<>=!]=|[-+*/%<>?:.,\[{{)\]}}]"
-
-_READERS: Final = {kind: reader for kind, (_, reader) in _LITERALS.items()}
-"""What the text of a literal means, by its kind. They raise `ValueError`."""
-
-_NAME: Final = re.compile(rf"{_ANY_NAME}|[?,}}]")
-"""Behind a dot, or between the fields of a message."""
-
-_OPERAND: Final = re.compile(rf"{_ANY_LITERAL}|{_ANY_NAME}|[-!.?,(\[{{)\]}}]")
-"""Where an operand begins, or brackets end that may be empty."""
-
-_OPERATOR: Final = re.compile(rf"{_ANY_OPERATOR}|\Z")
-"""Behind an operand."""
-
-_AFTER_NAME: Final = re.compile(rf"{_ANY_OPERATOR}|\(|\Z")
-"""Behind the name of a variable, a field or a function."""
-
-_ANYWHERE: Final = re.compile(
-    rf"{_ANY_LITERAL}|{_ANY_NAME}|{_ANY_OPERATOR}|[!(]"
-)
-
-
-def _read_token(expression: str, start: int, place: Place) -> Token:
-    """The next token behind spaces and comments.
-
-    Raises
-    ------
-    SelectorError
-        It may not stand there.
-    """
-    skipped = _SKIPPED.match(expression, start)
-    assert skipped is not None  # it matches the empty text, too
-    pos = skipped.end()
-    return place.match(expression, pos) or _unexpected(expression, pos)
-
-
-def _unexpected(expression: str, pos: int) -> NoReturn:
-    """The error of a token that may not stand where it does."""
-    if pos == len(expression):
-        shown = "end of the expression"
-    else:
-        token = _ANYWHERE.match(expression, pos)
-        shown = (
-            f"input {expression[pos]!r}"
-            if token is None
-            else f"input '{token[0]}'"
-        )
-    raise SelectorError(pos, f"Syntax error: unexpected {shown}")
-
-
-# ----------------------------------------------------------------------------
-# Macros: calls that are syntax.
-
-# Upstream's loops keep their result under these names.
-_RESULT_NAMES: Final = ("@result", "__result__")
-_SORT_INPUT: Final = "@__sortBy_input__"
-_Macro: TypeAlias = Callable[[int, Expr, tuple[Expr, ...]], Expr | None]
-
-
-def _expand(call: Call) -> Expr:
-    """The node that a call stands for: its expansion if it is a macro, otherwise the call itself.
-
-    Raises
-    ------
-    SelectorError
-        An argument is not what the macro needs.
-    """
-    if call.target is None:
-        if call.function == "has" and len(call.args) == 1:
-            return _has(call)
-        return call
-    macro = _MACROS.get((call.function, len(call.args)))
-    if macro is None:
-        return call
-    expanded = macro(call.pos, call.target, call.args)
-    if expanded is None:
-        return call
-    return expanded
-
-
-def _has(call: Call) -> Expr:
-    operand = call.args[0]
-    if not isinstance(operand, Select) or operand.optional or operand.test:
-        raise SelectorError(operand.pos, "invalid argument to has() macro")
-    return Select(call.pos, operand.operand, operand.field, test=True)
-
-
-def _name(node: Expr, message: str = "argument must be a simple name") -> str:
-    if not isinstance(node, Ident) or node.name.startswith("."):
-        raise SelectorError(node.pos, message)
-    return node.name
-
-
-def _names(nodes: tuple[Expr, ...]) -> tuple[str, ...]:
-    names = tuple(_name(node) for node in nodes)
-    for node, name in zip(nodes, names, strict=True):
-        if name in _RESULT_NAMES:
-            raise SelectorError(
-                node.pos, "iteration variable overwrites accumulator variable"
-            )
-    if len(set(names)) < len(names):
-        raise SelectorError(
-            nodes[-1].pos, f"duplicate variable name: {names[-1]}"
-        )
-    return names
-
-
-def _fold(kind: str, variables: int) -> _Macro:
-    """The macro of a loop: its variables, a guard if there is one more argument, and the body."""
-
-    def macro(pos: int, target: Expr, args: tuple[Expr, ...]) -> Expr:
-        names = _names(args[:variables])
-        guard = args[variables] if len(args) > variables + 1 else None
-        return Fold(pos, kind, target, names, guard, args[-1])
-
-    return macro
-
-
-def _filter(pos: int, target: Expr, args: tuple[Expr, ...]) -> Expr:
-    """A filter is a map of the variable to itself, with the predicate as guard."""
-    names = _names(args[:1])
-    return Fold(pos, "map", target, names, args[1], args[0])
-
-
-def _bind(pos: int, target: Expr, args: tuple[Expr, ...]) -> Expr | None:
-    if not isinstance(target, Ident) or target.name != "cel":
-        return None
-    name = _name(
-        args[0], "cel.bind() variable names must be simple identifiers"
-    )
-    return Bind(pos, name, args[1], args[2])
-
-
-def _opt_map(flat: bool) -> _Macro:
-    def macro(pos: int, target: Expr, args: tuple[Expr, ...]) -> Expr:
-        function = "optFlatMap()" if flat else "optMap()"
-        name = _name(
-            args[0], f"{function} variable name must be a simple identifier"
-        )
-        return OptMap(pos, target, name, args[1], flat)
-
-    return macro
-
-
-def _sort_by(pos: int, target: Expr, args: tuple[Expr, ...]) -> Expr:
-    if isinstance(target, Literal | MapLiteral):
-        message = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
-        raise SelectorError(target.pos, message)
-    # cel.bind(input, target, input.@sortByAssociatedKeys(input.map(name, key)))
-    names = _names(args[:1])
-    keys = Fold(pos, "map", Ident(pos, _SORT_INPUT), names, None, args[1])
-    sorted_input = Call(
-        pos, "@sortByAssociatedKeys", Ident(pos, _SORT_INPUT), (keys,)
-    )
-    return Bind(pos, _SORT_INPUT, target, sorted_input)
-
-
-_MACROS: Final[dict[tuple[str, int], _Macro]] = {
-    ("all", 2): _fold("all", 1),
-    ("all", 3): _fold("all", 2),
-    ("exists", 2): _fold("exists", 1),
-    ("exists", 3): _fold("exists", 2),
-    ("exists_one", 2): _fold("exists_one", 1),
-    ("exists_one", 3): _fold("exists_one", 2),
-    ("existsOne", 3): _fold("exists_one", 2),
-    ("map", 2): _fold("map", 1),
-    ("map", 3): _fold("map", 1),
-    ("filter", 2): _filter,
-    ("transformList", 3): _fold("map", 2),
-    ("transformList", 4): _fold("map", 2),
-    ("transformMap", 3): _fold("transform_map", 2),
-    ("transformMap", 4): _fold("transform_map", 2),
-    ("transformMapEntry", 3): _fold("transform_entry", 2),
-    ("transformMapEntry", 4): _fold("transform_entry", 2),
-    ("bind", 3): _bind,
-    ("optMap", 2): _opt_map(False),
-    ("optFlatMap", 2): _opt_map(True),
-    ("sortBy", 2): _sort_by,
-}
-
-
-# ----------------------------------------------------------------------------
-# The parser.
 
 MAX_LENGTH: Final = 100_000
 """How long an expression may be for upstream's parser; the API allows no more than 10 KiB."""
@@ -319,29 +102,29 @@ class _Parser:
 
     def __init__(self, expression: str) -> None:
         self.expression = expression
-        self.token = _read_token(expression, 0, _OPERAND)
+        self.token = read_token(expression, 0, OPERAND)
         self.depth = 0
 
-    def _take(self, next_place: Place = _OPERAND) -> Token:
+    def _take(self, next_place: Place = OPERAND) -> Token:
         """Take the token, and read the next one, which stands at such a place."""
         token = self.token
         self.depth += _NESTING.get(token[0], 0)
         if self.depth >= MAX_DEPTH:
             raise _too_deep(token.start())
-        self.token = _read_token(self.expression, token.end(), next_place)
+        self.token = read_token(self.expression, token.end(), next_place)
         return token
 
-    def _expect(self, mark: str, next_place: Place = _OPERAND) -> Token:
+    def _expect(self, mark: str, next_place: Place = OPERAND) -> Token:
         if self.token[0] == mark:
             return self._take(next_place)
-        return _unexpected(self.expression, self.token.start())
+        return refuse_token(self.expression, self.token.start())
 
     def _name(self, next_place: Place) -> Token:
         if self.token.lastgroup == "name":
             return self._take(next_place)
-        return _unexpected(self.expression, self.token.start())
+        return refuse_token(self.expression, self.token.start())
 
-    def _skip(self, mark: str, next_place: Place = _OPERAND) -> bool:
+    def _skip(self, mark: str, next_place: Place = OPERAND) -> bool:
         """Take a token that need not be there."""
         is_there = self.token[0] == mark
         if is_there:
@@ -353,7 +136,7 @@ class _Parser:
         root = self._expression()
         if not self.token[0]:
             return root
-        return _unexpected(self.expression, self.token.start())
+        return refuse_token(self.expression, self.token.start())
 
     def _expression(self, *, conditional: bool = True) -> Expr:
         """Operators wait until one follows that binds no closer."""
@@ -392,7 +175,7 @@ class _Parser:
     def _primary(self, signs: list[Token]) -> Expr:
         """Return the first part of an operand; takes a sign away that belongs to a number."""
         token = self.token
-        if token.lastgroup in _READERS:
+        if token.lastgroup in LITERAL_READERS:
             is_signed = token.lastgroup in {"int", "double"}
             if is_signed and len(signs) == 1 and signs[0][0] == "-":
                 return self._literal(signs.pop())
@@ -400,18 +183,18 @@ class _Parser:
         if token[0] == "(":
             self._take()
             node = self._expression()
-            self._expect(")", _OPERATOR)
+            self._expect(")", OPERATOR)
             return node
         if token[0] == "[":
             return self._list()
         if token[0] == "{":
             return self._map()
-        dot = "." if self._skip(".", _NAME) else ""
-        name = self._name(_AFTER_NAME)
+        dot = "." if self._skip(".", NAME) else ""
+        name = self._name(AFTER_NAME)
         if self.token[0] != "(":
             return Ident(token.start(), dot + _variable(name))
         opening, args = self.token.start(), self._arguments()
-        return _expand(Call(opening, _variable(name), None, args))
+        return expand_macro(Call(opening, _variable(name), None, args))
 
     def _steps(self, node: Expr) -> Expr:
         """Selections, calls, indexes and fields behind what an operand begins with."""
@@ -422,23 +205,23 @@ class _Parser:
                 self._take()
                 optional = self._skip("?")
                 node = Index(mark.start(), node, self._expression(), optional)
-                self._expect("]", _OPERATOR)
+                self._expect("]", OPERATOR)
             else:
-                self._take(_NAME)
-                optional = self._skip("?", _NAME)
-                name = self._name(_OPERATOR if optional else _AFTER_NAME)
+                self._take(NAME)
+                optional = self._skip("?", NAME)
+                name = self._name(OPERATOR if optional else AFTER_NAME)
                 if self.token[0] == "(":
                     opening, args = self.token.start(), self._arguments()
-                    node = _expand(Call(opening, _field(name), node, args))
+                    node = expand_macro(Call(opening, _field(name), node, args))
                 else:
                     node = Select(mark.start(), node, _field(name), optional)
         return node
 
     def _literal(self, sign: Token | None) -> Expr:
-        token = self._take(_OPERATOR)
+        token = self._take(OPERATOR)
         text = token[0] if sign is None else f"-{token[0]}"
         try:
-            value = _READERS[str(token.lastgroup)](text)
+            value = LITERAL_READERS[str(token.lastgroup)](text)
         except ValueError as error:
             raise SelectorError(
                 token.start(), f"Syntax error: {error}"
@@ -446,7 +229,7 @@ class _Parser:
         return Literal((sign or token).start(), value)
 
     def _in_brackets(
-        self, closing: str, place: Place = _OPERAND, *, loose: bool = True
+        self, closing: str, place: Place = OPERAND, *, loose: bool = True
     ) -> Iterator[None]:
         """Stops where an element begins. A comma may follow the last one, or stand alone, if that is allowed."""
         self._take(place)
@@ -457,7 +240,7 @@ class _Parser:
                     loose and self.token[0] == closing
                 ):
                     break
-        self._expect(closing, _OPERATOR)
+        self._expect(closing, OPERATOR)
 
     def _arguments(self) -> tuple[Expr, ...]:
         args = []
@@ -487,9 +270,9 @@ class _Parser:
 
     def _struct(self, operand: Expr) -> Expr:
         opening, fields = self.token.start(), []
-        for _ in self._in_brackets("}", _NAME):
-            optional = self._skip("?", _NAME)
-            name = self._name(_OPERATOR)
+        for _ in self._in_brackets("}", NAME):
+            optional = self._skip("?", NAME)
+            name = self._name(OPERATOR)
             colon = self._expect(":")
             value = self._expression()
             fields.append(Element(colon.start(), _field(name), value, optional))
