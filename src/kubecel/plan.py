@@ -1,6 +1,7 @@
 """Compile a checked expression to closures.
 
-First lists, maps and messages that an expression builds; the rest is in `kubecel.calls` and `kubecel.code`.
+First lists, maps and messages that an expression builds; the rest is in `kubecel.calls`, `kubecel.logic`,
+`kubecel.loops` and `kubecel.code`.
 """
 
 from __future__ import annotations
@@ -10,16 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from kubecel import syntax
-from kubecel.calls import (
-    Loop,
-    all_of,
-    any_of,
-    call,
-    conditional,
-    equals,
-    fold,
-    membership,
-)
+from kubecel.calls import call, membership
 from kubecel.check import Checked
 from kubecel.code import (
     FIRST_LOCAL,
@@ -41,6 +33,8 @@ from kubecel.code import (
 from kubecel.cost import COST_LIMIT, LIST_COST, MAP_COST, STRUCT_COST
 from kubecel.environment import CONSTANTS, MESSAGES
 from kubecel.errors import CelRuntimeError, SelectorError
+from kubecel.logic import all_of, any_of, conditional, equals
+from kubecel.loops import Loop, fold
 from kubecel.overloads import CONVERSION_NAMES, REGEX_NAMES, check_pattern
 from kubecel.types import DYN, Type
 from kubecel.values import (
