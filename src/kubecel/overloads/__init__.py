@@ -34,7 +34,9 @@ from kubecel.overloads.conversions import (
     TEMPORAL,
     parse_timestamp,
 )
-from kubecel.overloads.operators import INCLUDES, LISTS, OPERATORS, OPTIONALS
+from kubecel.overloads.lists import INCLUDES, LISTS
+from kubecel.overloads.operators import OPERATORS
+from kubecel.overloads.optionals import OPTIONALS
 from kubecel.overloads.strings import REGEX, REGEX_NAMES, STRINGS, check_pattern
 from kubecel.types import Impl, Overload, accepts, function, method
 from kubecel.values import (
