@@ -17,6 +17,8 @@ from pydantic import AliasPath, Field
 
 from dralloc.lint.validate.claims import CLAIM_RULES, CLASS_RULES
 from dralloc.lint.validate.counters import ALLOCATABLE_RULES, COUNTER_RULES
+from dralloc.lint.validate.device_taints import DEVICE_TAINT_RULES
+from dralloc.lint.validate.devices import DEVICE_RULES
 from dralloc.lint.validate.metadata import (
     METADATA_RULES,
     NODE_SELECTOR_RULES,
@@ -33,11 +35,7 @@ from dralloc.lint.validate.rule import (
     nothing,
     warnings,
 )
-from dralloc.lint.validate.slices import (
-    DEVICE_RULES,
-    DEVICE_TAINT_RULES,
-    SLICE_RULES,
-)
+from dralloc.lint.validate.slices import SLICE_RULES
 from dralloc.lint.validate.status import POD_RULES, STATUS_RULES
 from dralloc.lint.validate.unsatisfiable import OFFER_RULES, UNSATISFIABLE_RULES
 from dralloc.objects.answer import Document, Documented, Fields
