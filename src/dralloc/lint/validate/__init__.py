@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from pydantic import AliasPath, Field
 
-from dralloc.lint.validate.claims import CLAIM_RULES, CLASS_RULES
+from dralloc.lint.validate.claims import CLAIM_RULES
+from dralloc.lint.validate.classes import CLASS_RULES
 from dralloc.lint.validate.counters import ALLOCATABLE_RULES, COUNTER_RULES
 from dralloc.lint.validate.device_taints import DEVICE_TAINT_RULES
 from dralloc.lint.validate.devices import DEVICE_RULES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import (
     Callable,
@@ -47,6 +48,7 @@ __all__ = [
     "pool_name",
     "positive",
     "qualified_name",
+    "raw_object",
     "required",
     "size_of",
     "told",
@@ -362,6 +364,25 @@ def one_term(word: str) -> Check:
         lambda terms: len(terms) > 1 and len(terms),
         text,
     )
+
+
+def raw_object(fields: str, maximum: int) -> Check:
+    """Check that a value is an object whose JSON is not too long."""
+
+    def of_field(value: Any, at: str) -> Iterator[Issue]:
+        if not isinstance(value, dict):
+            yield Issue(at, "must be a JSON object")
+        elif (
+            size := size_of(
+                json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+            )
+        ) > maximum:
+            yield Issue(
+                at,
+                f"is {size} bytes long as JSON, at most {maximum} are allowed",
+            )
+
+    return on(fields, of_field)
 
 
 def named(text: Any, path: str, judge: Judge) -> Iterator[Issue]:

@@ -1,14 +1,15 @@
-"""Rules about what users ask for: classes with their selectors and configurations, claims and templates."""
+"""Rules about what claims and templates ask for: requests, constraints, configurations and how they refer.
+
+Attributes that a request derives by an expression (Kubernetes 1.37) are for constraints to compare. Admin access is for
+namespaces that allow it (KEP-5018).
+"""
 
 from __future__ import annotations
 
-import json
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Final
 
-from dralloc.compile.match.slips import compile_slip
 from dralloc.lint.validate.checks import (
     Judge,
     before_137,
@@ -16,33 +17,35 @@ from dralloc.lint.validate.checks import (
     distinct,
     dns_label,
     dns_subdomain,
-    driver_name,
-    extended_resource_name,
     form,
     fully_qualified_name,
     keys,
-    length,
     limit,
-    on,
     qualified_name,
-    required,
-    size_of,
     told,
 )
+from dralloc.lint.validate.expressions import (
+    MAX_COST,
+    Expression,
+    compiles_by,
+    expressions_at,
+    too_long,
+)
+from dralloc.lint.validate.references import (
+    MAX_REQUESTS,
+    alternatives,
+    covers,
+    in_lists,
+    refers,
+)
 from dralloc.lint.validate.rule import (
-    CLASSES,
-    CONFIGURATIONS,
     DETAILS,
     EXACT,
-    OPAQUE,
     REQUESTS,
-    SELECTORS,
     SPECS,
     Check,
     Details,
     Issue,
-    Parts,
-    Places,
     RulePart,
     ValidationContext,
     errors,
@@ -57,284 +60,17 @@ from dralloc.objects.api import (
     Namespace,
 )
 from dralloc.objects.api.disclosure import ADMIN_LABEL
-from dralloc.objects.errors import did_you_mean
-from dralloc.objects.features import Features
 from kubecel import (
-    CelCompileError,
     CheckedExpression,
     FeatureGates,
     check_expression,
     compile_derivation,
-    compile_selector,
-    estimated_cost,
 )
 
-__all__ = [
-    "CLAIM_RULES",
-    "CLASS_RULES",
-    "MAX_REQUESTS",
-    "alternatives",
-    "covers",
-    "in_lists",
-    "raw_object",
-    "refers",
-    "request_names",
-]
+__all__ = ["CLAIM_RULES"]
 
-# ----------------------------------------------------------------------------
-# Rules about classes, and what they share with claims: selectors and configurations.
-
-MAX_EXPRESSION: Final = 10 * 1024
-MAX_COST: Final = 1_000_000
-MAX_PARAMETERS: Final = 10 * 1024
-_COMPILE: Final = "resource.k8s.io validation, validateCELExpression; KEP-4381"
-
-
-def _ambiguous(context: ValidationContext) -> Iterator[RulePart[str]]:
-    """Extended resources that stand for several classes."""
-    by_name: dict[str, list[Any]] = defaultdict(list)
-    for device_class in context.cluster.classes.values():
-        if device_class.spec.extended_resource_name:
-            by_name[device_class.spec.extended_resource_name].append(
-                device_class
-            )
-    for resource, classes in by_name.items():
-        if len(classes) > 1:
-            names = ", ".join(device_class.name for device_class in classes)
-            text = f'"{resource}" stands for several classes, one of which is used: {names}'
-            yield RulePart(classes[-1], "spec.extendedResourceName", text)
-
-
-class Expression(NamedTuple):
-    """The text of an expression and what it may use."""
-
-    text: str
-    features: Features
-
-    @property
-    def gates(self) -> FeatureGates:
-        """The functions of CEL that an expression may use when its object is created."""
-        return FeatureGates(
-            self.features.ConsumableCapacity, self.features.ListTypeAttributes
-        )
-
-
-def _expressions(places: Places) -> Parts:
-    """Yield the expressions at some places, with what they may use."""
-
-    def found(context: ValidationContext) -> Iterator[RulePart[Expression]]:
-        for owner, path, text in places(context):
-            yield RulePart(owner, path, Expression(text, context.features))
-
-    return found
-
-
-too_long: Final = told(
-    "", lambda expression: length(expression.text, MAX_EXPRESSION), "{1}"
-)
-"""An expression is longer than the API allows."""
-
-
-def _compiled(compile_: Callable[[str, FeatureGates], object]) -> Check:
-    """An expression of allowed length compiles, by a function that raises CelCompileError."""
-
-    def check(expression: Expression, at: str) -> Iterator[Issue]:
-        # What is too long is not compiled, so that nobody pays for it.
-        if any(too_long(expression, at)):
-            return
-        try:
-            compile_(expression.text, expression.gates)
-        except CelCompileError as failure:
-            head, *snippet = str(failure).split("\n")
-            lines = (head + compile_slip(head), *snippet)
-            yield Issue(at, "\n".join(lines))
-
-    return check
-
-
-_COMPILES: Final = _compiled(compile_selector)
-
-
-def _cost(expression: Expression, at: str) -> Iterator[Issue]:
-    if any(too_long(expression, at)) or any(_COMPILES(expression, at)):
-        return
-    cost = estimated_cost(expression.text, expression.gates)
-    if cost > MAX_COST:
-        yield Issue(
-            at,
-            f"is too complex: it may cost {cost}, at most {MAX_COST} are allowed",
-        )
-
-
-def raw_object(fields: str, maximum: int) -> Check:
-    """Check that a value is an object whose JSON is not too long."""
-
-    def of_field(value: Any, at: str) -> Iterator[Issue]:
-        if not isinstance(value, dict):
-            yield Issue(at, "must be a JSON object")
-        elif (
-            size := size_of(
-                json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-            )
-        ) > maximum:
-            yield Issue(
-                at,
-                f"is {size} bytes long as JSON, at most {maximum} are allowed",
-            )
-
-    return on(fields, of_field)
-
-
-_EXPRESSIONS: Final = _expressions(SELECTORS / "cel.expression")
-_CLASS_LISTS: Final = CLASSES / "spec" | DETAILS
-
-CLASS_RULES: Final = (
-    *errors(
-        CLASSES,
-        (
-            "class-config-limit",
-            limit(32, "spec.config", "configurations"),
-            "A class has at most 32 configurations.",
-        ),
-    ),
-    *errors(
-        CLASSES,
-        (
-            "class-extended-resource",
-            form("spec.extendedResourceName", extended_resource_name),
-            "extendedResourceName is an extended resource's name.",
-        ),
-        origin="resource.k8s.io validation, validateDeviceClassSpec; KEP-5004",
-    ),
-    *warnings(
-        _ambiguous,
-        (
-            "class-extended-resource-unique",
-            said,
-            "An extended resource stands for one class; of several, the newest is used.",
-        ),
-        origin="resource.k8s.io types, DeviceClassSpec; KEP-5004",
-    ),
-    *errors(
-        _CLASS_LISTS,
-        (
-            "selector-limit",
-            limit(32, "selectors", "selectors"),
-            "There are at most 32 selectors.",
-        ),
-    ),
-    *errors(
-        SELECTORS,
-        ("selector-cel", required("cel"), "A selector is a CEL expression."),
-    ),
-    *errors(
-        _EXPRESSIONS,
-        ("selector-length", too_long, "An expression has at most 10 KiB."),
-        (
-            "selector-compile",
-            _COMPILES,
-            "An expression compiles and gives a bool.",
-        ),
-        (
-            "selector-cost",
-            _cost,
-            "An expression costs at most 1,000,000 by its estimate.",
-        ),
-        origin=_COMPILE,
-    ),
-    *errors(
-        CONFIGURATIONS,
-        (
-            "config-opaque",
-            required("opaque"),
-            "A configuration has opaque parameters.",
-        ),
-    ),
-    *errors(
-        OPAQUE,
-        (
-            "config-driver",
-            form("driver", driver_name),
-            "A driver's name is a DNS subdomain of at most 63 characters.",
-        ),
-        (
-            "config-parameters",
-            raw_object("parameters", MAX_PARAMETERS),
-            "Parameters are a JSON object of at most 10 KiB.",
-        ),
-    ),
-)
-
-
-# ----------------------------------------------------------------------------
-# Rules about what claims and templates ask for: requests, constraints, configurations
-# and how they refer.
-#
-# Attributes that a request derives by an expression (Kubernetes 1.37) are for
-# constraints to compare. Admin access is for namespaces that allow it (KEP-5018).
-
-MAX_REQUESTS: Final = 32
 MAX_RESULTS: Final = 32
 MAX_DERIVED: Final = 32
-
-
-def request_names(spec: DeviceClaim) -> frozenset[str]:
-    """Return the names that constraints can refer to: ``request`` and ``request/subrequest``."""
-    return frozenset(
-        (
-            *(request.name for request in spec.requests),
-            *(name for name, _ in spec.alternatives),
-        )
-    )
-
-
-def alternatives(
-    spec: DeviceClaim, at: str
-) -> Iterator[list[tuple[str, str, Details]]]:
-    """Yield for each request its alternatives, each with its path and the name that allocations have for it."""
-    for request_index, request in enumerate(spec.requests):
-        fields = (
-            ["exactly"]
-            if request.exactly
-            else (
-                f"firstAvailable[{n}]"
-                for n in range(len(request.first_available))
-            )
-        )
-        named = zip(fields, request.alternatives, strict=True)
-        yield [
-            (f"{at}.requests[{request_index}].{field}", name, details)
-            for field, (name, details) in named
-        ]
-
-
-def covers(requests: Collection[str], name: str) -> bool:
-    """Return whether a constraint that names some requests (all, if none) is about a request or subrequest."""
-    return (
-        not requests or name in requests or name.partition("/")[0] in requests
-    )
-
-
-def refers(
-    names: Iterable[tuple[str, str]], spec: DeviceClaim
-) -> Iterator[Issue]:
-    """Yield issues with names, each behind its path, that no request or subrequest of the claim has."""
-    requests_of_claim = request_names(spec)
-    listed = ", ".join(sorted(filter(None, requests_of_claim))) or "none"
-    for path, name in names:
-        if name not in requests_of_claim:
-            text = f"is no request of the claim, and no request and subrequest: {listed}"
-            meant = did_you_mean(name, requests_of_claim)
-            yield Issue(path, f'"{name}" {text}{meant}')
-
-
-def in_lists(items: Iterable[Any], at: str) -> Iterator[tuple[str, str]]:
-    """Yield the names in the lists of requests that constraints or configurations have, each behind its path."""
-    for index, entry in enumerate(items):
-        yield from (
-            (f"{at}[{index}].requests[{request_index}]", name)
-            for request_index, name in enumerate(entry.requests)
-        )
 
 
 def _count(request: Details, at: str) -> Iterator[Issue]:
@@ -404,7 +140,7 @@ def _derived(text: str, gates: FeatureGates) -> CheckedExpression:
 
 
 def _compiles(expression: Expression, at: str) -> Iterable[Issue]:
-    return _compiled(_derived)(expression, at) if expression.text else ()
+    return compiles_by(_derived)(expression, at) if expression.text else ()
 
 
 def _costly(context: ValidationContext) -> Iterator[RulePart[str]]:
@@ -653,7 +389,7 @@ CLAIM_RULES: Final = (
         origin=_DERIVATION,
     ),
     *errors(
-        _expressions(_DERIVED / "expression"),
+        expressions_at(_DERIVED / "expression"),
         (
             "derived-expression",
             told("", lambda expression: not expression.text, "is required"),

@@ -23,14 +23,14 @@ from dralloc.lint.validate.checks import (
     not_negative,
     on,
     pool_name,
+    raw_object,
     required,
     unique,
     uuid,
 )
-from dralloc.lint.validate.claims import (
+from dralloc.lint.validate.references import (
     MAX_REQUESTS,
     in_lists,
-    raw_object,
     refers,
     request_names,
 )

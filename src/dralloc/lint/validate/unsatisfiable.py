@@ -9,13 +9,13 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from dralloc.compile.match.slips import Published, capacity_slips, value_slips
-from dralloc.lint.validate.claims import alternatives, covers
 from dralloc.lint.validate.pools import (
     Candidates,
     Offer,
     find_candidates,
     find_pools,
 )
+from dralloc.lint.validate.references import alternatives, covers
 from dralloc.lint.validate.rule import (
     SPECS,
     Details,
