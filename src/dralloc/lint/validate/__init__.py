@@ -20,11 +20,8 @@ from dralloc.lint.validate.classes import CLASS_RULES
 from dralloc.lint.validate.counters import ALLOCATABLE_RULES, COUNTER_RULES
 from dralloc.lint.validate.device_taints import DEVICE_TAINT_RULES
 from dralloc.lint.validate.devices import DEVICE_RULES
-from dralloc.lint.validate.metadata import (
-    METADATA_RULES,
-    NODE_SELECTOR_RULES,
-    Stored,
-)
+from dralloc.lint.validate.metadata import METADATA_RULES
+from dralloc.lint.validate.node_selectors import NODE_SELECTOR_RULES
 from dralloc.lint.validate.pools import POOL_RULES
 from dralloc.lint.validate.rule import (
     Issue,
@@ -38,6 +35,7 @@ from dralloc.lint.validate.rule import (
 )
 from dralloc.lint.validate.slices import SLICE_RULES
 from dralloc.lint.validate.status import POD_RULES, STATUS_RULES
+from dralloc.lint.validate.stored_objects import Stored
 from dralloc.lint.validate.unsatisfiable import OFFER_RULES, UNSATISFIABLE_RULES
 from dralloc.objects.answer import Document, Documented, Fields
 from dralloc.objects.api import ApiObject
