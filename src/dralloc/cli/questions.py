@@ -323,7 +323,7 @@ DOCUMENTS: Final = {
     "partition-layout": ("ask.whatif.document", "PartitionLayoutDocument"),
     "preempt": ("ask.whatif.document", "PreemptionDocument"),
     "stranded": ("ask.stranded", "StrandingDocument"),
-    "validate": ("lint.validate", "ValidationDocument"),
+    "validate": ("lint.validate.violations", "ValidationDocument"),
 }
 """By command the module and the name of the document that it prints as JSON."""
 
