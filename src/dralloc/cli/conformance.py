@@ -142,13 +142,13 @@ def _kind(case: Json) -> CaseKind:
 
 
 def _run(case: Json, mode: AllocatorName, *, pruning: bool) -> CaseOutcome:
-    from dralloc.lint.conformance import run_scheduler
     from dralloc.lint.conformance.allocation_answers import (
         run_first_fit,
         run_optimal,
     )
     from dralloc.lint.conformance.cases import read_allocation_case
     from dralloc.lint.conformance.cel_answers import run_cel
+    from dralloc.lint.conformance.scheduler_answers import run_scheduler
 
     kind = _kind(case)
     try:

@@ -12,7 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from dralloc.cli import app
-from dralloc.lint.conformance import _Replay, read_lines, run_scheduler
+from dralloc.lint.conformance import read_lines, run_scheduler
+from dralloc.lint.conformance.replay import Replay
 
 OWN = Path(__file__).resolve().parents[2] / "data" / "scheduler_runs"
 
@@ -121,8 +122,8 @@ def test_recorded_bindings_are_held_against_the_objects(
     for document in run["objects"]:
         if document["kind"] == "Node":
             document["status"]["allocatable"] = {"cpu": "1m", "pods": "1"}
-    monkeypatch.setattr(_Replay, "_replay", lambda *_: bound)
-    monkeypatch.setattr(_Replay, "_device_difference", lambda _: "")
+    monkeypatch.setattr(Replay, "_replay", lambda *_: bound)
+    monkeypatch.setattr(Replay, "_device_difference", lambda _: "")
     assert "bindings: " in run_scheduler(run).difference
     assert "no room on node" in run_scheduler(run).difference
 
