@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from dralloc.cli import app
 from dralloc.cli.main import COMMANDS, EXAMPLES, SECTIONS
 from dralloc.cli.options import GROUPS
-from dralloc.cli.questions import PLANS
+from dralloc.cli.plan import PLANS
 
 ROOT: Any = typer.main.get_command(app)
 

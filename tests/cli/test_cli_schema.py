@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from conftest import ROOT
 from dralloc.cli import app
 from dralloc.cli.console import Exit
-from dralloc.cli.questions import DOCUMENTS, document_of
+from dralloc.cli.schema import DOCUMENTS, document_of
 from dralloc.objects.answer import VERSION
 from dralloc.objects.quantity import parse_quantity
 

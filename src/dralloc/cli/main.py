@@ -21,17 +21,17 @@ from dralloc.cli.live import (
     snapshot_command,
 )
 from dralloc.cli.options import GROUPS, with_options
+from dralloc.cli.plan import PLANS
 from dralloc.cli.questions import (
-    PLANS,
     allocate_command,
     capacity_command,
     compare_command,
     explain_command,
     export_model_command,
-    report_command,
-    schema_command,
     stranded_command,
 )
+from dralloc.cli.report import report_command
+from dralloc.cli.schema import schema_command
 from dralloc.cli.simulate import simulate_command
 from dralloc.cli.study import study_command
 from dralloc.cli.validate import validate_command

@@ -1,0 +1,102 @@
+"""``dralloc report``: the answers side by side, as one HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import dralloc
+from dralloc.cli.console import Answers
+from dralloc.cli.options import SCHEDULER, AnyPaths, Modes, Seeds
+from dralloc.objects.choices import Choices
+from dralloc.objects.errors import DrallocError
+
+if TYPE_CHECKING:
+    from dralloc.solve.optimum import Progress
+
+__all__ = ["report_command"]
+
+
+def report_command(  # noqa: PLR0913 - one parameter per option
+    paths: AnyPaths,
+    to: Annotated[
+        Path,
+        typer.Option("--to", metavar="FILE", help="The page to write."),
+    ] = Path("report.html"),
+    title: Annotated[
+        str,
+        typer.Option(
+            metavar="TEXT", help="What the page is about, in its heading."
+        ),
+    ] = "",
+    timings: Annotated[
+        bool,
+        typer.Option(
+            "--timings/--no-timings",
+            help="Show seconds; without them, equal answers give equal pages.",
+        ),
+    ] = True,
+    modes: Modes = "first-fit,optimal",
+    seeds: Seeds = 5,
+    *,
+    choices: Annotated[Choices, SCHEDULER],
+    session: Answers,
+    invocation: typer.Context,
+) -> None:
+    """Write the answers as one HTML page with pictures, and print what compare prints."""
+    from dralloc.objects.save import write_text
+    from dralloc.show.page import page_renderer
+
+    page = page_renderer()
+    if not to.parent.is_dir():
+        raise DrallocError(
+            f"{to}: cannot be written: there is no directory {to.parent}"
+        )
+    records: list[Progress] = []
+
+    def progress(record: Progress) -> None:
+        records.append(record)
+        session.progress(record)
+
+    with session.asking(paths, choices, "comparing on {} claims") as cluster:
+        result = dralloc.compare(
+            cluster,
+            modes=modes,
+            seeds=seeds,
+            progress=progress,
+            choices=choices,
+        )
+    session.warn(result.findings)
+    remarks = [
+        str(finding) for finding in (*cluster.findings, *result.findings)
+    ]
+    with session.busy("drawing"):
+        source = title or " ".join(map(str, paths)) or "the live cluster"
+        about = page.Circumstances(
+            source, dict(_chosen(invocation.params)), records, remarks, timings
+        )
+        text = page.render(result, about)
+    write_text(text, to)
+    session.tell(f"{to}: {result.headline}")
+    session.answer(result)
+
+
+def _chosen(parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what was chosen, in words; without what was left at nothing."""
+    for name in SCHEDULER:
+        value = parameters[name]
+        if value and name != "pruning":
+            text = (
+                "yes"
+                if value is True
+                else ", ".join(value)
+                if isinstance(value, list | tuple)
+                else str(value)
+            )
+            yield _SAID.get(name, name.replace("_", " ")), text
+
+
+_SAID = {"node": "nodes", "feature": "features", "cap": "caps"}
