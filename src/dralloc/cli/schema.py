@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 __all__ = ["DOCUMENTS", "document_of", "schema_command"]
 
 DOCUMENTS: Final = {
-    "allocate": ("show.plan", "PlanDocument"),
+    "allocate": ("show.documents", "PlanDocument"),
     "apply": ("live.apply.documents", "ApplyDocument"),
     "apply-status": ("live.apply.documents", "StatusDocument"),
     "capacity": ("ask.capacity", "CapacityDocument"),
-    "compare": ("show.plan", "ComparisonDocument"),
+    "compare": ("show.documents", "ComparisonDocument"),
     "conformance": ("lint.conformance.outcomes", "OutcomeDocument"),
     "defragment": ("ask.whatif.document", "DefragmentationDocument"),
     "drain": ("ask.whatif.document", "DrainDocument"),

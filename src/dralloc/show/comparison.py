@@ -21,7 +21,8 @@ from dralloc.objects.report import (
     percent,
     timing_line,
 )
-from dralloc.show.plan import ComparisonDocument, Plan
+from dralloc.show.documents import ComparisonDocument
+from dralloc.show.plan import Plan
 from dralloc.show.question import (
     WHO,
     asked,

@@ -42,7 +42,8 @@ from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import DemandIndex, Problem, numbered
 from dralloc.problem.equivalence import claim_key
-from dralloc.show.plan import Plan, Unplaced
+from dralloc.show.placed import Unplaced
+from dralloc.show.plan import Plan
 from dralloc.show.question import unasked_table
 from dralloc.solve.work import phase
 

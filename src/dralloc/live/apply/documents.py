@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dralloc.live.apply.units import Aside
 from dralloc.objects.answer import Document, Fields, Key, Word
-from dralloc.show.plan import PlanFields
+from dralloc.show.documents import PlanFields
 
 __all__ = ["ApplyDocument", "StatusDocument"]
 

@@ -23,7 +23,8 @@ from dralloc.objects.api import AllocationResult
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import ApplyError
 from dralloc.objects.names import ClaimKey, PoolID
-from dralloc.show.plan import Placed, Plan
+from dralloc.show.placed import Placed
+from dralloc.show.plan import Plan
 
 __all__ = [
     "FENCE",
