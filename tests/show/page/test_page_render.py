@@ -20,7 +20,8 @@ from dralloc.objects.report import Table
 from dralloc.show import plot
 from dralloc.show.page import rendered
 from dralloc.show.page.render import Circumstances, render, unplaced_table
-from dralloc.show.plot.canvas import DARK, LIGHT, off_screen
+from dralloc.show.plot.canvas import off_screen
+from dralloc.show.plot.colours import DARK, LIGHT
 from dralloc.solve.optimum import Progress
 from wire import (
     claim,

@@ -16,28 +16,20 @@ from conftest import ROOT
 from dralloc.objects.choices import ModeName
 from dralloc.objects.cluster import Cluster
 from dralloc.show.plot import device_map, gained
-from dralloc.show.plot.canvas import (
+from dralloc.show.plot.blocks import Box, blocks
+from dralloc.show.plot.canvas import off_screen
+from dralloc.show.plot.colours import (
     DARK,
     LIGHT,
     PROFILE_COLOURS,
     Palette,
     Theme,
-    fitted,
-    off_screen,
-    svg,
-    text_width,
 )
-from dralloc.show.plot.holdings import (
-    UNKNOWN,
-    Box,
-    RequestProfile,
-    RequestProfiles,
-    blocks,
-    clean,
-    held_devices,
-    rows,
-    shortened,
-)
+from dralloc.show.plot.holdings import held_devices
+from dralloc.show.plot.physical_devices import rows
+from dralloc.show.plot.profiles import UNKNOWN, RequestProfile, RequestProfiles
+from dralloc.show.plot.svg import svg
+from dralloc.show.plot.texts import clean, fitted, shortened, text_width
 from wire import (
     allocated,
     claim,

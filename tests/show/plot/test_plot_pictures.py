@@ -27,7 +27,7 @@ from dralloc.show.plot import (
     ranks,
     utilisation,
 )
-from dralloc.show.plot.canvas import DARK, LIGHT
+from dralloc.show.plot.colours import DARK, LIGHT
 from dralloc.solve.optimum import Progress
 from wire import (
     claim,

@@ -19,16 +19,11 @@ from dralloc.show.comparison import Comparison, answer_words
 from dralloc.show.page import rendered
 from dralloc.show.plan import Plan
 from dralloc.show.plot import device_map, gained, progress, ranks, utilisation
-from dralloc.show.plot.canvas import (
-    DARK,
-    LIGHT,
-    Theme,
-    colour_variables,
-    svg,
-    under,
-)
+from dralloc.show.plot.charts import under
+from dralloc.show.plot.colours import DARK, LIGHT, Theme
 from dralloc.show.plot.gained import has_alternatives
 from dralloc.show.plot.over_time import PICTURES, OverTime
+from dralloc.show.plot.svg import colour_variables, svg
 from dralloc.show.question import WHO, asked, kinds_asked
 from dralloc.solve.optimum import Progress
 

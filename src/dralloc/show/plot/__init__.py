@@ -22,33 +22,29 @@ from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
 from dralloc.objects.report import counts_amounts, percent, tier_text
 from dralloc.show.comparison import Comparison
 from dralloc.show.metrics import Utilisation
-from dralloc.show.plot.canvas import (
+from dralloc.show.plot.canvas import WIDTH, axes
+from dralloc.show.plot.charts import (
     BEFORE,
     SMALL,
     TEXT,
-    WIDTH,
     Bars,
-    Theme,
     answers_drawn,
-    axes,
     bars,
-    enumerated,
-    fitted,
     name_rows,
     swatch,
-    theme,
     tidy,
     under,
 )
+from dralloc.show.plot.colours import Theme, theme
 from dralloc.show.plot.device_map import device_map
 from dralloc.show.plot.gained import gained, ranks
-from dralloc.show.plot.holdings import clean
 from dralloc.show.plot.over_time import (
     allocation_over_time,
     fragmentation_over_time,
     regret_over_time,
     waiting_distribution,
 )
+from dralloc.show.plot.texts import clean, enumerated, fitted
 from dralloc.solve.optimum import Progress
 
 if TYPE_CHECKING:

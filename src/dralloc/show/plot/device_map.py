@@ -19,30 +19,13 @@ from dralloc.objects.names import ClaimKey
 from dralloc.problem import DeviceIndex, Problem
 from dralloc.show.comparison import answer_words
 from dralloc.show.plan import Plan
-from dralloc.show.plot.canvas import (
-    POINTS,
-    WIDTH,
-    Palette,
-    Style,
-    Theme,
-    axes,
-    enumerated,
-    fitted,
-    text_width,
-    theme,
-)
-from dralloc.show.plot.holdings import (
-    Block,
-    HeldDevice,
-    MapRow,
-    PhysicalDevice,
-    RequestProfile,
-    RequestProfiles,
-    blocks,
-    clean,
-    held_devices,
-    rows,
-)
+from dralloc.show.plot.blocks import Block, blocks
+from dralloc.show.plot.canvas import POINTS, WIDTH, axes
+from dralloc.show.plot.colours import Palette, Style, Theme, theme
+from dralloc.show.plot.holdings import HeldDevice, held_devices
+from dralloc.show.plot.physical_devices import MapRow, PhysicalDevice, rows
+from dralloc.show.plot.profiles import RequestProfile, RequestProfiles
+from dralloc.show.plot.texts import clean, enumerated, fitted, text_width
 from dralloc.show.question import asked
 
 __all__ = ["device_map"]

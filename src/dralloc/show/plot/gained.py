@@ -16,24 +16,20 @@ from dralloc.objects.names import ClaimKey
 from dralloc.problem import Demand, Request
 from dralloc.show.comparison import Comparison, Difference
 from dralloc.show.plan import Plan
-from dralloc.show.plot.canvas import (
+from dralloc.show.plot.canvas import WIDTH, axes
+from dralloc.show.plot.charts import (
     SMALL,
     TEXT,
-    WIDTH,
-    Palette,
-    Style,
-    Theme,
     answers_drawn,
-    axes,
     bars,
-    fitted,
     name_rows,
     swatch,
-    theme,
     tidy,
     under,
 )
-from dralloc.show.plot.holdings import RequestProfile, RequestProfiles, clean
+from dralloc.show.plot.colours import Palette, Style, Theme, theme
+from dralloc.show.plot.profiles import RequestProfile, RequestProfiles
+from dralloc.show.plot.texts import clean, fitted
 
 __all__ = ["gained", "has_alternatives", "ranks"]
 

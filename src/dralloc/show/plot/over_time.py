@@ -15,15 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
 from dralloc.objects.report import percent
-from dralloc.show.plot.canvas import (
-    PROFILE_COLOURS,
-    TEXT,
-    WIDTH,
-    Theme,
-    axes,
-    theme,
-    tidy,
-)
+from dralloc.show.plot.canvas import WIDTH, axes
+from dralloc.show.plot.charts import TEXT, tidy
+from dralloc.show.plot.colours import PROFILE_COLOURS, Theme, theme
 
 if TYPE_CHECKING:
     import pandas as pd
