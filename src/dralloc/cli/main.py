@@ -11,15 +11,11 @@ import typer
 from typer.core import TyperCommand
 
 import dralloc
+from dralloc.cli.apply import apply_command
+from dralloc.cli.batch import batch_command
 from dralloc.cli.conformance import conformance_command
 from dralloc.cli.console import CommandGroup, Commands
 from dralloc.cli.example import example_command
-from dralloc.cli.live import (
-    apply_command,
-    batch_command,
-    redact_command,
-    snapshot_command,
-)
 from dralloc.cli.options import GROUPS, with_options
 from dralloc.cli.plan import PLANS
 from dralloc.cli.questions import (
@@ -33,6 +29,7 @@ from dralloc.cli.questions import (
 from dralloc.cli.report import report_command
 from dralloc.cli.schema import schema_command
 from dralloc.cli.simulate import simulate_command
+from dralloc.cli.snapshot import redact_command, snapshot_command
 from dralloc.cli.study import study_command
 from dralloc.cli.validate import validate_command
 from dralloc.objects.report import WIDTH
