@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from dralloc.cli import app
 from dralloc.cli.main import COMMANDS, EXAMPLES, SECTIONS
-from dralloc.cli.options import GROUPS
+from dralloc.cli.option_sets import GROUPS
 from dralloc.cli.plan import PLANS
 
 ROOT: Any = typer.main.get_command(app)

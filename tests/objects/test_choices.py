@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 import pytest
 
 import dralloc
-from dralloc.cli.options import SCHEDULER
+from dralloc.cli.option_sets import SCHEDULER
 from dralloc.objects.choices import Choices, ChoiceWords, Options
 from wire import (
     claim,

@@ -12,7 +12,8 @@ import typer
 
 from dralloc.cli.console import Exit, Printing
 from dralloc.cli.live_options import Live, question_of
-from dralloc.cli.options import SCHEDULER, Form
+from dralloc.cli.option_sets import SCHEDULER
+from dralloc.cli.options import Form
 from dralloc.objects.choices import Choices, Mode
 from dralloc.objects.errors import ApplyError
 

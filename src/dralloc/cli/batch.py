@@ -13,7 +13,7 @@ import typer
 
 from dralloc.cli.console import Session
 from dralloc.cli.live_options import Live, question_of
-from dralloc.cli.options import SCHEDULER
+from dralloc.cli.option_sets import SCHEDULER
 from dralloc.objects.choices import Choices, Mode
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.names import ClaimKey

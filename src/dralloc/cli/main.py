@@ -16,7 +16,7 @@ from dralloc.cli.batch import batch_command
 from dralloc.cli.conformance import conformance_command
 from dralloc.cli.console import CommandGroup, Commands
 from dralloc.cli.example import example_command
-from dralloc.cli.options import GROUPS, with_options
+from dralloc.cli.option_sets import GROUPS
 from dralloc.cli.plan import PLANS
 from dralloc.cli.questions import (
     allocate_command,
@@ -28,6 +28,7 @@ from dralloc.cli.questions import (
 )
 from dralloc.cli.report import report_command
 from dralloc.cli.schema import schema_command
+from dralloc.cli.signatures import with_options
 from dralloc.cli.simulate import simulate_command
 from dralloc.cli.snapshot import redact_command, snapshot_command
 from dralloc.cli.study import study_command

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 import dralloc
+from dralloc.cli.completion import names_of
 from dralloc.cli.console import Answers
-from dralloc.cli.options import ANSWER, SCHEDULER, SEARCH, AnyPaths, names_of
+from dralloc.cli.option_sets import ANSWER, SCHEDULER, SEARCH
+from dralloc.cli.options import AnyPaths
 from dralloc.objects.choices import Choices
 from dralloc.objects.errors import DrallocError
 

@@ -12,17 +12,10 @@ from typing import Annotated
 import typer
 
 import dralloc
+from dralloc.cli.completion import names_of
 from dralloc.cli.console import Answers, Asking
-from dralloc.cli.options import (
-    ANSWER,
-    EXPLAINED,
-    READ,
-    SCHEDULER,
-    AnyPaths,
-    Modes,
-    Seeds,
-    names_of,
-)
+from dralloc.cli.option_sets import ANSWER, EXPLAINED, READ, SCHEDULER
+from dralloc.cli.options import AnyPaths, Modes, Seeds
 from dralloc.objects.choices import AnswerName, Choices, ModeName
 
 __all__ = [

@@ -10,7 +10,8 @@ import typer
 
 import dralloc
 from dralloc.cli.console import Answers
-from dralloc.cli.options import SCHEDULER, AnyPaths, Modes, Seeds
+from dralloc.cli.option_sets import SCHEDULER
+from dralloc.cli.options import AnyPaths, Modes, Seeds
 from dralloc.objects.choices import Choices
 from dralloc.objects.errors import DrallocError
 

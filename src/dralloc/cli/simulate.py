@@ -11,7 +11,8 @@ import typer
 
 import dralloc
 from dralloc.cli.console import Answers
-from dralloc.cli.options import SIMULATE, STDOUT, Paths
+from dralloc.cli.option_sets import SIMULATE
+from dralloc.cli.options import STDOUT, Paths
 from dralloc.cli.rows import Rows
 from dralloc.objects.choices import MAX_SEED, Choices, Durations
 from dralloc.objects.errors import DrallocError

@@ -12,7 +12,8 @@ import typer
 
 import dralloc
 from dralloc.cli.console import Checks
-from dralloc.cli.options import STDOUT, STUDY, Paths
+from dralloc.cli.option_sets import STUDY
+from dralloc.cli.options import STDOUT, Paths
 from dralloc.cli.rows import Rows
 from dralloc.objects.choices import MAX_SEED, Choices
 from dralloc.objects.errors import DrallocError

@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from dralloc.cli.console import Checks, Exit
-from dralloc.cli.options import GATES, Form, Paths
+from dralloc.cli.option_sets import GATES
+from dralloc.cli.options import Form, Paths
 from dralloc.objects.choices import Choices
 from dralloc.objects.errors import Level
 from dralloc.objects.report import Line

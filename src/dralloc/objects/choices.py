@@ -404,7 +404,7 @@ class Options:
 #
 # A new choice is a field of `Options` or `Choices`, its type once more in
 # `NodelessWords` (a test holds both the same), and an option of the command line in
-# `dralloc.cli.options`.
+# `dralloc.cli.option_sets`.
 
 
 @dataclass(frozen=True, slots=True)
