@@ -89,7 +89,7 @@ def apply_command(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Place the pending claims of a live cluster, and write the plan there."""
     from dralloc.live.apply import JournalFile
-    from dralloc.live.apply.units import default_path
+    from dralloc.live.apply.journal import default_path
 
     dry = dry_run or (
         DryRun.NONE if yes or resume or rollback else DryRun.SERVER

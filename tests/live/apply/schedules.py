@@ -16,8 +16,9 @@ from typing import Any
 from dralloc.live.apply import ApplyOutcome, ApplyRun, WriteJournal
 from dralloc.live.apply.choice import SchedulerProbe, fence_for
 from dralloc.live.apply.fence import fence_of, run_of
+from dralloc.live.apply.journal import JournalStep
+from dralloc.live.apply.marks import FINALIZER
 from dralloc.live.apply.selection import gates_of
-from dralloc.live.apply.units import FINALIZER, JournalStep
 from dralloc.live.snapshot import Refused, Unanswered, Wire
 from dralloc.objects.choices import FenceKind, Mode
 from dralloc.objects.errors import ApplyError, SnapshotError

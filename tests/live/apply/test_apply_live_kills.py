@@ -14,7 +14,7 @@ import pytest
 
 from dralloc.live.apply.choice import fence_for
 from dralloc.live.apply.fence import RULES, fence_of
-from dralloc.live.apply.units import FINALIZER
+from dralloc.live.apply.marks import FINALIZER
 from dralloc.live.snapshot import LiveObjects
 from dralloc.objects.choices import FenceKind
 from dralloc.objects.errors import ApplyError, SnapshotError

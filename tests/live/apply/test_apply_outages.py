@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from dralloc.cli import app
 from dralloc.cli.console import Exit
 from dralloc.live.apply import JournalFile, NodeTaintFence, TaintRuleFence
-from dralloc.live.apply.units import JournalStep
+from dralloc.live.apply.journal import JournalStep
 from dralloc.objects.errors import ApplyError
 from live.apply.runs import run_on, small_cluster
 from live.apply.schedules import (
@@ -98,7 +98,7 @@ def test_a_rollback_needs_no_room_on_the_disk(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dralloc.live.apply.units.os.fsync", full)
+    monkeypatch.setattr("dralloc.live.apply.journal.os.fsync", full)
     with pytest.raises(
         ApplyError, match="cannot be written: No space left on device"
     ):
@@ -142,7 +142,7 @@ def test_a_new_run_goes_on_with_the_journal_on_a_full_disk(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dralloc.live.apply.units.os.fsync", full)
+    monkeypatch.setattr("dralloc.live.apply.journal.os.fsync", full)
     run_on(server, "run-2", journal=JournalFile(first.path)).rollback()
     assert server.of("devicetaintrules") == []
 

@@ -13,8 +13,8 @@ from dralloc.live.apply import (
     TaintRuleFence,
 )
 from dralloc.live.apply.fence import run_of
+from dralloc.live.apply.journal import JournalStep, WriteJournal, default_path
 from dralloc.live.apply.selection import parse_selector
-from dralloc.live.apply.units import JournalStep, WriteJournal, default_path
 from dralloc.live.snapshot import ApiServer, LiveObjects, ReadLimits, served
 from dralloc.objects.errors import ApplyError, DrallocError
 from live.apply.runs import GATE, gated, run_on, small_cluster

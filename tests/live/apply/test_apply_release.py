@@ -11,7 +11,9 @@ import pytest
 
 from dralloc.live.apply import Fence, NodeTaintFence, Selection, TaintRuleFence
 from dralloc.live.apply.executor import Executor, LeftAlone
-from dralloc.live.apply.units import RUN, JournalStep, WriteUnit
+from dralloc.live.apply.journal import JournalStep
+from dralloc.live.apply.marks import RUN
+from dralloc.live.apply.units import WriteUnit
 from dralloc.live.snapshot import Refused
 from live.apply.runs import GATE, gated, run_on
 from live.apply.schedules import (

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from dralloc.live.apply import JournalFile, Question, TaintRuleFence
+from dralloc.live.apply.journal import JournalStep
+from dralloc.live.apply.marks import FENCE
 from dralloc.live.apply.selection import gates_of
-from dralloc.live.apply.units import FENCE, JournalStep, units_of
+from dralloc.live.apply.units import units_of
 from dralloc.live.snapshot import LiveObjects
 from dralloc.objects.choices import Mode
 from dralloc.objects.load import load_documents

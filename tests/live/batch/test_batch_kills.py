@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
-from dralloc.live.apply.units import FINALIZER, RUN
+from dralloc.live.apply.marks import FINALIZER, RUN
 from dralloc.live.snapshot import Refused
 from live.apply.runs import gated
 from live.apply.schedules import Client, Killed, Scheduler, devices_of, gang

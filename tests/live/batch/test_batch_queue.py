@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from dralloc.live.apply import NodeTaintFence, TaintRuleFence
 from dralloc.live.apply.executor import PODS
-from dralloc.live.apply.units import FENCE
+from dralloc.live.apply.marks import FENCE
 from dralloc.live.batch import Figures, PodNotes
 from dralloc.live.snapshot import LISTED_KINDS, Refused
 from dralloc.objects.names import ClaimKey

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dralloc.live.apply.units import RUN
+from dralloc.live.apply.marks import RUN
 from live.apply.schedules import devices_of
 from live.trials.clusters import GANG, drawn_cluster
 from live.trials.planes import SCHEDULERS, Done, Plane, planes, run, say, until

@@ -1,6 +1,7 @@
 """Brings an answer into a live cluster: journalled, fenced, conditional, read back and checked.
 
-- `dralloc.live.apply.units`: the plan of writes, claims with the pods released after them, and the journal on disk;
+- `dralloc.live.apply.units`: the plan of writes, claims with the pods released after them;
+- `dralloc.live.apply.journal`: what a run is about to do, on disk; `dralloc.live.apply.marks`: the names of marks;
 - `dralloc.live.apply.executor`: one write after the other, each on the state that was seen;
 - `dralloc.live.apply.fence`: what keeps others from allocating the same devices meanwhile;
 - `dralloc.live.apply.run_names`: until when a run may write, and `dralloc.live.apply.fence_status`: what runs hold;
@@ -13,9 +14,9 @@ from __future__ import annotations
 
 from dralloc.live.apply.executor import Executor
 from dralloc.live.apply.fence import Fence, NodeTaintFence, TaintRuleFence
+from dralloc.live.apply.journal import JournalFile, WriteJournal
 from dralloc.live.apply.run import ApplyOutcome, ApplyRun
 from dralloc.live.apply.selection import Question, Selection
-from dralloc.live.apply.units import JournalFile, WriteJournal
 
 __all__ = [
     "ApplyOutcome",

@@ -22,8 +22,8 @@ from dralloc.live.apply.fence import (
     NodeTaintFence,
     TaintRuleFence,
 )
+from dralloc.live.apply.marks import FENCE
 from dralloc.live.apply.run_names import has_ended
-from dralloc.live.apply.units import FENCE
 from dralloc.live.snapshot import Json, LiveObjects, Refused
 from dralloc.objects.api.selecting import CORDON_TAINT
 from dralloc.objects.choices import FenceKind

@@ -19,13 +19,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
+from dralloc.live.apply.journal import JournalStep, WriteJournal
+from dralloc.live.apply.marks import FINALIZER, GATE, RUN
 from dralloc.live.apply.units import (
-    FINALIZER,
-    GATE,
-    RUN,
     AdoptedClaim,
-    JournalStep,
-    WriteJournal,
     WriteUnit,
     WrittenClaim,
     WrittenDemand,

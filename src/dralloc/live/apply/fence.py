@@ -15,8 +15,9 @@ from hashlib import sha256
 from typing import Final
 
 from dralloc.live.apply.executor import PODS
+from dralloc.live.apply.journal import JournalStep, WriteJournal
+from dralloc.live.apply.marks import FENCE
 from dralloc.live.apply.run_names import has_ended
-from dralloc.live.apply.units import FENCE, JournalStep, WriteJournal
 from dralloc.live.snapshot import (
     LISTED_KINDS,
     Json,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from dralloc.live.apply.documents import StatusDocument
 from dralloc.live.apply.fence import held_parts, held_since, run_of
+from dralloc.live.apply.journal import WriteJournal
 from dralloc.live.apply.run_names import end_of, has_ended
-from dralloc.live.apply.units import WriteJournal
 from dralloc.live.snapshot import Json, LiveObjects
 from dralloc.objects.answer import Documented
 from dralloc.objects.report import Line, Part, Table, counted

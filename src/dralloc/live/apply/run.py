@@ -28,15 +28,10 @@ from dralloc.live.apply.executor import (
 )
 from dralloc.live.apply.fence import Fence, lift_all
 from dralloc.live.apply.fence_status import HeldFence
+from dralloc.live.apply.journal import JournalStep, WriteJournal
 from dralloc.live.apply.run_names import has_ended
 from dralloc.live.apply.selection import LiveView, Question, Selection, Source
-from dralloc.live.apply.units import (
-    Aside,
-    JournalStep,
-    WriteJournal,
-    WriteUnit,
-    units_of,
-)
+from dralloc.live.apply.units import Aside, WriteUnit, units_of
 from dralloc.live.snapshot import Json, LiveObjects, Refused
 from dralloc.objects.answer import Documented
 from dralloc.objects.cluster import Cluster

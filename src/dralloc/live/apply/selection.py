@@ -17,8 +17,8 @@ from dralloc.compile.pods import Selector, selector_of
 from dralloc.live.apply.executor import claims_of
 from dralloc.live.apply.fence import FENCED_KINDS, without_fence
 from dralloc.live.apply.fence_status import HeldFence, fences_of
+from dralloc.live.apply.marks import GATE
 from dralloc.live.apply.units import (
-    GATE,
     WriteUnit,
     WrittenClaim,
     WrittenDemand,

@@ -28,15 +28,11 @@ from dralloc.live.apply import (
 from dralloc.live.apply.choice import SchedulerProbe
 from dralloc.live.apply.executor import CLAIMS, PODS, LeftAlone
 from dralloc.live.apply.fence import NODES, RULES, lift_all, run_of
+from dralloc.live.apply.marks import RUN, TOKEN
 from dralloc.live.apply.run import PATIENCE
 from dralloc.live.apply.run_names import has_ended, may_write, new_run
 from dralloc.live.apply.selection import LiveView, gates_of
-from dralloc.live.apply.units import (
-    RUN,
-    TOKEN,
-    WrittenClaim,
-    allocation_to_wire,
-)
+from dralloc.live.apply.units import WrittenClaim, allocation_to_wire
 from dralloc.live.batch.cache import LeaderLease, WatchCache
 from dralloc.live.batch.figures import Figures
 from dralloc.live.snapshot import (
