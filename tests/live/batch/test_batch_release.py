@@ -11,7 +11,7 @@ from dralloc.cli import app
 from dralloc.cli.console import Exit
 from dralloc.live.apply import TaintRuleFence
 from dralloc.live.apply.fence import run_of
-from dralloc.live.batch.queue import CONDITION
+from dralloc.live.batch.pod_notes import CONDITION
 from dralloc.live.snapshot import Refused
 from live.apply.runs import gated
 from live.batch.queues import Clock, crowd, queue, waiting
