@@ -36,7 +36,8 @@ from dralloc.problem.solution import (
     spent,
 )
 from dralloc.solve.optimum.candidates import CandidateSite, ServingChoice
-from dralloc.solve.optimum.classes.count_model import CountModel, goal_terms
+from dralloc.solve.optimum.classes.count_model import CountModel
+from dralloc.solve.optimum.classes.counted_goals import goal_terms
 from dralloc.solve.optimum.classes.numbering import DisjointSets
 from dralloc.solve.optimum.model import Model
 from dralloc.solve.optimum.rows import (

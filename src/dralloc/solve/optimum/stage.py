@@ -23,7 +23,8 @@ from dralloc.solve.optimum.candidates import (
     survey,
 )
 from dralloc.solve.optimum.classes.component import CountedComponent
-from dralloc.solve.optimum.classes.count_model import Counted, with_goal
+from dralloc.solve.optimum.classes.count_model import Counted
+from dralloc.solve.optimum.classes.counted_goals import with_goal
 from dralloc.solve.optimum.component import Component, Part
 from dralloc.solve.optimum.division import divide
 from dralloc.solve.optimum.improve import SearchedComponent

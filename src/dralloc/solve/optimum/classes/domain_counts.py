@@ -7,7 +7,7 @@ demands of class *c* placed in mode *m* in part *l*, and ``a[g, t]`` gangs of cl
     sum_t a[g, t] <= gangs[g]
     sum_{l in t, m} p[c, m, l] = members[c] * a[g, t]
 
-(with a quorum as in `dralloc.solve.optimum.classes.count_model`), and in every part
+(with a quorum as in `dralloc.solve.optimum.classes.admitted_gangs`), and in every part
 patterns serve what is placed, and ``free[k, l]`` times requirement *k* for demands
 outside of such gangs::
 
@@ -29,13 +29,13 @@ from itertools import chain
 from dralloc.problem import Problem
 from dralloc.problem.indices import DemandIndex
 from dralloc.problem.inter_pod import Domains
-from dralloc.solve.optimum.classes.bins import Bin
-from dralloc.solve.optimum.classes.count_model import (
+from dralloc.solve.optimum.classes.admitted_gangs import (
     GangMember,
     admit,
     dealt_out,
     gangs_of,
 )
+from dralloc.solve.optimum.classes.bins import Bin
 from dralloc.solve.optimum.classes.demand_classes import (
     DemandClass,
     ServingMode,

@@ -652,7 +652,7 @@ class DomainSupply(Supply):
 
 @dataclass(frozen=True, slots=True)
 class Costing:
-    """The cost of a supply for a packing goal (see `dralloc.solve.optimum.classes.count_model`).
+    """The cost of a supply for a packing goal (see `dralloc.solve.optimum.classes.counted_goals`).
 
     Parameters
     ----------
