@@ -2,6 +2,19 @@
 
 Two looks at all nodes at once rule most of them out: what they have left of CPU, memory and the like, and how many
 devices requests can get at most. What a failed search has seen rules out the rest, until something there changes.
+
+Within a batch devices, capacities and counters only become scarcer, so that what did not fit on a node never will. Two
+things let go of something: the search taking back a choice, which leaves no trace, and a gang that is given up. What
+was learnt since then is forgotten (`KnownFailures.take_back`).
+
+Demands may all differ in what they take of CPU and memory; of devices most want one of a few things. So the two are
+kept apart. What a node has left of CPU and memory is compared with what the demand takes, for all nodes at once. Of the
+devices it is known for each class of claims on which nodes they are hopeless: too few devices are free for one of the
+requests, or a search had no solution.
+
+A node that is passed over must not have ended the attempt with an error. A search meets one in three places: a request
+for all devices, a claim with more requests than there may be results, and a selector that fails on a device. Classes
+with one of the first two, and nodes with the third, are only passed over if a search was there.
 """
 
 from __future__ import annotations
@@ -9,278 +22,26 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from math import inf
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dralloc.problem import (
-    MAX_RESULTS,
-    Alternative,
-    Claim,
-    DeviceIndex,
-    NodeIndex,
-    Problem,
-    numbered,
-)
-from dralloc.problem.ledger import Ledger
+from dralloc.problem import MAX_RESULTS, Alternative, Claim, NodeIndex, Problem
 from dralloc.problem.solution import Placement
 from dralloc.solve.first_fit.candidates import (
     CandidateIndex,
     CandidateList,
     ClaimClass,
     NodeCandidates,
-    NodePool,
     Place,
     places,
 )
+from dralloc.solve.first_fit.free_amounts import NOTHING, WantedAmounts
+from dralloc.solve.first_fit.free_devices import DeviceBound, FreeDevices
 from dralloc.solve.first_fit.search import SearchLedger
 
-__all__ = [
-    "NOTHING",
-    "FreeAmounts",
-    "KnownFailures",
-    "Prospects",
-    "WantedAmounts",
-]
-
-# ----------------------------------------------------------------------------
-# Free amounts: what nodes have left of CPU, memory and the like, for all nodes at once.
-# Numbers are compared as floats here. Rounding keeps the order of integers, so that
-# what looks too little is too little; what looks enough may still lack a little, and is
-# for the ledger to decide.
-
-Floats = NDArray[np.float64]
-
-
-class WantedAmounts:
-    """The amounts that a demand takes of its node beside devices, and those that nodes have free.
-
-    Parameters
-    ----------
-    pairs
-        What nodes have free of each resource, and what the demand takes.
-    """
-
-    __slots__ = ("_pairs",)
-
-    def __init__(self, pairs: Sequence[tuple[Floats, float]] = ()) -> None:
-        self._pairs = pairs
-
-    def may_suffice(self, node: NodeIndex) -> bool:
-        """Whether a node may have enough."""
-        for free, amount in self._pairs:  # noqa: SIM110 - asked for every node
-            if free[node] < amount:
-                return False
-        return True
-
-    def narrow(
-        self, hopeful: NDArray[np.bool_], where: NDArray[np.intp]
-    ) -> None:
-        """Strike out nodes that have too little; ``hopeful`` is about the nodes ``where``."""
-        for free, amount in self._pairs:
-            hopeful &= free[where] >= amount
-
-
-NOTHING: Final = WantedAmounts()
-"""For demands that take devices alone."""
-
-
-class FreeAmounts:
-    """The free amounts of all nodes, kept up as demands come and go.
-
-    Attributes
-    ----------
-    names
-        The resources that some node has an end of.
-    table
-        What is left, by resource and node; infinite where there is no end of it.
-    """
-
-    def __init__(self, problem: Problem, ledger: Ledger) -> None:
-        self._problem = problem
-        self._ledger = ledger
-        self._wanted: dict[Hashable, WantedAmounts] = {}
-        self._devices: dict[NodeIndex, DeviceIndex] = {}
-        names: set[str] = set()
-        for node_index, node in numbered(problem.nodes):
-            for pool in node.pools:
-                if pool.is_of_node:
-                    # The only device of such a pool stands for the node.
-                    for device in pool.devices:
-                        self._devices[node_index] = device
-                        names.update(problem.devices[device].capacity)
-        self.names = sorted(names)
-        self.table = np.full((len(self.names), len(problem.nodes)), inf)
-        self._left = dict(zip(self.names, self.table, strict=True))
-        for node_with_limits in self._devices:
-            self.refresh(node_with_limits)
-
-    def wanted(self, claim: Claim) -> WantedAmounts:
-        """Return the amounts that a synthetic claim takes."""
-        [alternative] = claim.alternatives()
-        key = self._problem.eligibility.request_key(alternative.index)
-        if key not in self._wanted:
-            pairs = [
-                (self._left[name], amount)
-                for name, amount in self.asked(claim).items()
-            ]
-            self._wanted[key] = WantedAmounts(pairs)
-        return self._wanted[key]
-
-    def asked(self, claim: Claim) -> dict[str, float]:
-        """Return the least amount of each resource that a synthetic claim takes."""
-        [alternative] = claim.alternatives()
-        amounts: dict[str, int] = {}
-        for device in self._representatives:
-            charge = self._problem.eligibility.charge(alternative.index, device)
-            for name, amount in charge.capacity if charge else ():
-                amounts[name] = min(amount, amounts.get(name, amount))
-        return {
-            name: float(amount) for name, amount in amounts.items() if amount
-        }
-
-    def refresh(self, node: NodeIndex) -> None:
-        """Something has come or gone on a node."""
-        if node in self._devices:
-            device = self._problem.devices[self._devices[node]]
-            for name in device.capacity:
-                self._left[name][node] = self._ledger.capacity_left(
-                    device, name
-                )
-
-    @cached_property
-    def _representatives(self) -> Sequence[DeviceIndex]:
-        """Return one device that stands for a node for each key: the others are charged the same."""
-        key = self._problem.eligibility.device_key
-        by_key = {key(device): device for device in self._devices.values()}
-        return list(by_key.values())
-
-
-# ----------------------------------------------------------------------------
-# Free devices: how many of each node requests can get at most, for all nodes at once. A
-# bound begins with all devices that may serve the request, and falls to those that were
-# free when somebody counted. As devices only become scarcer, a count stays a bound
-# until something is released.
-
-
-class DeviceBound(NamedTuple):
-    """A bound of the devices that equal alternatives can get of each node.
-
-    Parameters
-    ----------
-    offered
-        How many devices may serve them, whatever is in use.
-    obtainable
-        How many of them can still be had at most.
-    failing
-        Whether a selector fails on some device.
-    """
-
-    offered: NDArray[np.int64]
-    obtainable: NDArray[np.int64]
-    failing: NDArray[np.bool_]
-
-    def devices(self, *, in_use: bool) -> NDArray[np.int64]:
-        """By node, how many devices there are at most, with or without looking at what is in use."""
-        if in_use:
-            return self.obtainable
-        return self.offered
-
-
-class FreeDevices:
-    """The bounds of all alternatives, by their canonical keys."""
-
-    def __init__(
-        self, problem: Problem, ledger: Ledger, index: CandidateIndex
-    ) -> None:
-        self._problem = problem
-        self._ledger = ledger
-        self._index = index
-        self._bounds: dict[Hashable, DeviceBound] = {}
-
-    def bound(self, alternative: Alternative) -> DeviceBound:
-        """Return the number of devices of each node that an alternative which asks for a number of them can get."""
-        key = (
-            self._problem.eligibility.request_key(alternative.index),
-            alternative.admin,
-        )
-        if key not in self._bounds:
-            pools = self._pools
-            # The last stands for the pools that a node has fewer than others.
-            kinds = self._index.kinds
-            counts = [self._index.count(pool, alternative) for pool in kinds]
-            counts.append((0, 0))
-            offered, failing = np.array(counts, np.int64).T
-            of_nodes = offered[pools].sum(axis=1)
-            fails_on = failing[pools].any(axis=1)
-            self._bounds[key] = DeviceBound(of_nodes, of_nodes.copy(), fails_on)
-        return self._bounds[key]
-
-    def forget(self, nodes: NDArray[np.intp]) -> None:
-        """Note a release on these nodes: the number of free devices there is not known any more."""
-        for bound in self._bounds.values():
-            bound.obtainable[nodes] = bound.offered[nodes]
-
-    def count(self, alternative: Alternative, listed: CandidateList) -> int:
-        """Return the number of devices listed for an alternative that can be had now, each by itself."""
-        devices, eligibility = self._problem.devices, self._problem.eligibility
-        admin = alternative.admin
-        count = 0
-        for device in listed.devices[listed.start :]:
-            charge = eligibility.charge(alternative.index, device)
-            if charge is None:
-                continue
-            count += self._ledger.fits(devices[device], charge, admin=admin)
-        return count
-
-    @cached_property
-    def dedicated(self) -> NDArray[np.bool_]:
-        """By node, whether each of its devices is for one demand at a time."""
-        return np.array(
-            [self._is_dedicated(node) for node in self._problem.all_nodes]
-        )
-
-    def _is_dedicated(self, node: NodeIndex) -> bool:
-        return not any(pool.shared for pool in self._of_devices(node))
-
-    def _of_devices(self, node: NodeIndex) -> Iterator[NodePool]:
-        """The pools of a node, but for what stands for the node itself."""
-        accesses = self._problem.nodes[node].pools
-        pairs = zip(self._index.pools(node), accesses, strict=True)
-        return (pool for pool, access in pairs if not access.is_of_node)
-
-    @cached_property
-    def _pools(self) -> NDArray[np.intp]:
-        """By node the numbers of its kinds of pools, and -1 behind them."""
-        pools_of = [
-            list(self._of_devices(node)) for node in self._problem.all_nodes
-        ]
-        widest = max(map(len, pools_of), default=0)
-        table = np.full((len(pools_of), widest), -1, np.intp)
-        for row, pools in zip(table, pools_of, strict=True):
-            row[: len(pools)] = [pool.kind.number for pool in pools]
-        return table
-
-
-# ----------------------------------------------------------------------------
-# Known failures. Within a batch devices, capacities and counters only become scarcer,
-# so that what did not fit on a node never will. Two things let go of something: the
-# search taking back a choice, which leaves no trace, and a gang that is given up. What
-# was learnt since then is forgotten (`KnownFailures.take_back`).
-#
-# Demands may all differ in what they take of CPU and memory; of devices most want one
-# of a few things. So the two are kept apart. What a node has left of CPU and memory is
-# compared with what the demand takes, for all nodes at once. Of the devices it is known
-# for each class of claims on which nodes they are hopeless: too few devices are free
-# for one of the requests, or a search had no solution.
-#
-# A node that is passed over must not have ended the attempt with an error. A search
-# meets one in three places: a request for all devices, a claim with more requests than
-# there may be results, and a selector that fails on a device. Classes with one of the
-# first two, and nodes with the third, are only passed over if a search was there.
+__all__ = ["KnownFailures", "Prospects"]
 
 _STEPS: Final = 3
 """How many nodes are looked at one after the other before all are: most often an equal demand fits where the last did,

@@ -35,13 +35,12 @@ from dralloc.solve.first_fit.candidates import (
     failure,
 )
 from dralloc.solve.first_fit.domain_memory import DomainMemory, EqualDemands
-from dralloc.solve.first_fit.known_failures import (
+from dralloc.solve.first_fit.free_amounts import (
     NOTHING,
     FreeAmounts,
-    KnownFailures,
-    Prospects,
     WantedAmounts,
 )
+from dralloc.solve.first_fit.known_failures import KnownFailures, Prospects
 from dralloc.solve.first_fit.plain import GrantsOfClaims, PlaceAll, PlainRun
 from dralloc.solve.first_fit.pruned import DEAD_ENDS, PrunedSearch
 from dralloc.solve.first_fit.search import (
