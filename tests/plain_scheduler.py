@@ -22,18 +22,18 @@ from dralloc.solve.scheduler.filters import (
     first_rejection,
 )
 from dralloc.solve.scheduler.node_info import NodeInfo
-from dralloc.solve.scheduler.plugin import (
+from dralloc.solve.scheduler.plugin import Cycle
+from dralloc.solve.scheduler.plugins import PLUGINS
+from dralloc.solve.scheduler.pod_claims import OpenClaims
+from dralloc.solve.scheduler.preemption import after_filters
+from dralloc.solve.scheduler.verdicts import (
     Check,
-    Cycle,
     Rejected,
     Rejection,
     Verdicts,
     fit_error,
     refused,
 )
-from dralloc.solve.scheduler.plugins import PLUGINS
-from dralloc.solve.scheduler.pod_claims import OpenClaims
-from dralloc.solve.scheduler.preemption import after_filters
 
 __all__ = ["PlainScheduler"]
 

@@ -25,7 +25,7 @@ from dralloc.solve.scheduler import (
     read_profiles,
     schedule,
 )
-from dralloc.solve.scheduler.plugin import Strategy
+from dralloc.solve.scheduler.profile import Strategy
 from scheduling_wire import AMPLE, attempt, node, pod
 from wire import Json
 

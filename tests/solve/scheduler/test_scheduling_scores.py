@@ -8,7 +8,7 @@ import pytest
 
 import wire
 from dralloc.solve.scheduler import Profile
-from dralloc.solve.scheduler.plugin import Strategy
+from dralloc.solve.scheduler.profile import Strategy
 from scheduling_wire import AMPLE, attempt, node, pod, scores
 
 

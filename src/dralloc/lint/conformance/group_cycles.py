@@ -32,7 +32,7 @@ from dralloc.solve.scheduler.groups import (
     placements_of,
 )
 from dralloc.solve.scheduler.node_info import NodeInfo
-from dralloc.solve.scheduler.plugin import Places
+from dralloc.solve.scheduler.verdicts import Places
 
 __all__ = ["RecordedCycle"]
 

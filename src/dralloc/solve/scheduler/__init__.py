@@ -43,11 +43,12 @@ from dralloc.solve.scheduler.groups import (
     placements_of,
 )
 from dralloc.solve.scheduler.node_info import NodeInfo
-from dralloc.solve.scheduler.plugin import Places, Profile
 from dralloc.solve.scheduler.plugins import profiles_of, read_profiles
 from dralloc.solve.scheduler.pod_claims import GrantsByClaim
+from dralloc.solve.scheduler.profile import Profile
 from dralloc.solve.scheduler.release import USUAL, Release
 from dralloc.solve.scheduler.scheduler import Scheduler
+from dralloc.solve.scheduler.verdicts import Places
 from dralloc.solve.work import phase
 
 __all__ = [

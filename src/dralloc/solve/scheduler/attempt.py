@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dralloc.objects.names import ClaimKey
 from dralloc.solve.scheduler.node_info import NodeInfo
-from dralloc.solve.scheduler.plugin import Places, Rejected
+from dralloc.solve.scheduler.verdicts import Places, Rejected
 
 __all__ = ["Attempt"]
 

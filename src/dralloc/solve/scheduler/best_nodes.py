@@ -33,17 +33,9 @@ from dralloc.solve.scheduler.filters import (
 )
 from dralloc.solve.scheduler.memory import weight_of_choice
 from dralloc.solve.scheduler.nominated import NOMINATED_PODS
-from dralloc.solve.scheduler.plugin import (
-    MANY_NODES,
-    Check,
-    Cycle,
-    Places,
-    Plugin,
-    Scores,
-    Verdicts,
-    relative,
-)
+from dralloc.solve.scheduler.plugin import Cycle, Plugin, Scores, relative
 from dralloc.solve.scheduler.scores import best_of, independent_totals
+from dralloc.solve.scheduler.verdicts import MANY_NODES, Check, Places, Verdicts
 
 __all__ = ["all_feasible", "best_feasible", "best_known"]
 

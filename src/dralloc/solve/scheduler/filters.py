@@ -16,18 +16,17 @@ import numpy as np
 
 from dralloc.solve.scheduler.memory import CLAIMS_FILTER, never_fails, read_by
 from dralloc.solve.scheduler.node_info import NodeInfo
-from dralloc.solve.scheduler.plugin import (
+from dralloc.solve.scheduler.plugin import Cycle, Plugin
+from dralloc.solve.scheduler.plugins import PLUGINS
+from dralloc.solve.scheduler.verdicts import (
     FEW_NODES,
     MANY_NODES,
     Check,
-    Cycle,
     Places,
-    Plugin,
     Rejection,
     RejectionColumn,
     Verdicts,
 )
-from dralloc.solve.scheduler.plugins import PLUGINS
 
 __all__ = [
     "LEAST_NODES",

@@ -22,11 +22,12 @@ from dralloc.objects.names import ClaimKey
 from dralloc.problem.indices import grouped
 from dralloc.solve.scheduler.attempt import Attempt
 from dralloc.solve.scheduler.node_info import NodeInfo
-from dralloc.solve.scheduler.plugin import Places, Scores, relative
+from dralloc.solve.scheduler.plugin import Scores, relative
 from dralloc.solve.scheduler.rehearsal import Rehearsal
 from dralloc.solve.scheduler.resource_plugins import NODE_RESOURCES_FIT, use_of
 from dralloc.solve.scheduler.scheduler import Scheduler
 from dralloc.solve.scheduler.snapshot import Snapshot
+from dralloc.solve.scheduler.verdicts import Places
 
 __all__ = [
     "Group",

@@ -7,14 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from dralloc.solve.scheduler.node_info import NodeInfo
-from dralloc.solve.scheduler.plugin import (
-    FEW_NODES,
-    MANY_NODES,
-    Places,
-    Scores,
-    Scoring,
-    unchanged,
-)
+from dralloc.solve.scheduler.plugin import Scores, Scoring, unchanged
+from dralloc.solve.scheduler.verdicts import FEW_NODES, MANY_NODES, Places
 
 __all__ = ["LocalScores", "independent_totals_of"]
 

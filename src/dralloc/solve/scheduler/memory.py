@@ -20,17 +20,19 @@ from dralloc.solve.scheduler.local_scores import (
 )
 from dralloc.solve.scheduler.node_info import NodeInfo
 from dralloc.solve.scheduler.plugin import (
-    FEW_NODES,
     Cycle,
-    Places,
     Plugin,
-    Rejection,
     Scores,
     Scoring,
-    Verdicts,
     relative,
 )
 from dralloc.solve.scheduler.resource_plugins import DYNAMIC_RESOURCES
+from dralloc.solve.scheduler.verdicts import (
+    FEW_NODES,
+    Places,
+    Rejection,
+    Verdicts,
+)
 
 if TYPE_CHECKING:
     from dralloc.solve.scheduler.snapshot import Snapshot

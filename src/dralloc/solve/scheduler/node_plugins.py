@@ -35,12 +35,8 @@ from dralloc.objects.api.selecting import (
 from dralloc.solve.scheduler.node_info import NodeInfo
 from dralloc.solve.scheduler.plugin import (
     MAX_SCORE,
-    Check,
     Cycle,
-    Places,
     Plugin,
-    Rejection,
-    RejectionColumn,
     Scores,
     Scoring,
     relative,
@@ -52,6 +48,12 @@ from dralloc.solve.scheduler.snapshot import (
     Snapshot,
     Tally,
     image_names,
+)
+from dralloc.solve.scheduler.verdicts import (
+    Check,
+    Places,
+    Rejection,
+    RejectionColumn,
 )
 
 __all__ = [

@@ -15,13 +15,8 @@ from dralloc.solve.scheduler.filters import (
     verdicts_apart,
 )
 from dralloc.solve.scheduler.node_info import NodeInfo
-from dralloc.solve.scheduler.plugin import (
-    Check,
-    Cycle,
-    Places,
-    Plugin,
-    Rejection,
-)
+from dralloc.solve.scheduler.plugin import Cycle, Plugin
+from dralloc.solve.scheduler.verdicts import Check, Places, Rejection
 
 if TYPE_CHECKING:
     from dralloc.compile.pods import PodInfo

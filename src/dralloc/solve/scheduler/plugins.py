@@ -35,9 +35,9 @@ from dralloc.solve.scheduler.node_plugins import (
     POD_TOPOLOGY_SPREAD,
     TAINT_TOLERATION,
 )
-from dralloc.solve.scheduler.plugin import (
+from dralloc.solve.scheduler.plugin import Plugin
+from dralloc.solve.scheduler.profile import (
     SYSTEM_CONSTRAINTS,
-    Plugin,
     Profile,
     Strategy,
 )

@@ -14,7 +14,8 @@ from dralloc.compile.pods import PodInfo
 from dralloc.solve.scheduler.filters import checks_of, first_rejection
 from dralloc.solve.scheduler.node_info import NodeInfo
 from dralloc.solve.scheduler.nominated import beside_nominated
-from dralloc.solve.scheduler.plugin import Cycle, Rejected, Rejection, fit_error
+from dralloc.solve.scheduler.plugin import Cycle
+from dralloc.solve.scheduler.verdicts import Rejected, Rejection, fit_error
 
 __all__ = ["Started", "after_filters", "choose_victims", "supposed_gone"]
 

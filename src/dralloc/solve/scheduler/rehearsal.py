@@ -18,8 +18,9 @@ from dralloc.solve.scheduler.filters import LEAST_NODES, Checks, together
 from dralloc.solve.scheduler.memory import weight_of_choice
 from dralloc.solve.scheduler.node_info import NodeInfo, NodesAt
 from dralloc.solve.scheduler.nominated import nominated_places
-from dralloc.solve.scheduler.plugin import Cycle, Places, Scores, relative
+from dralloc.solve.scheduler.plugin import Cycle, Scores, relative
 from dralloc.solve.scheduler.scores import independent_totals, scoring_plugins
+from dralloc.solve.scheduler.verdicts import Places
 
 if TYPE_CHECKING:
     from dralloc.solve.first_fit.plain import GrantsOfClaims

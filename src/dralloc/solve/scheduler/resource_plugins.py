@@ -31,20 +31,16 @@ from dralloc.solve.scheduler.node_columns import TooLargeError
 from dralloc.solve.scheduler.node_info import NodeInfo
 from dralloc.solve.scheduler.plugin import (
     MAX_SCORE,
-    Check,
     Cycle,
     Plugin,
-    Profile,
-    Rejection,
-    RejectionColumn,
     Scores,
     Scoring,
-    Shape,
-    Strategy,
     relative,
     rounded,
 )
 from dralloc.solve.scheduler.pod_claims import GrantsByClaim
+from dralloc.solve.scheduler.profile import Profile, Shape, Strategy
+from dralloc.solve.scheduler.verdicts import Check, Rejection, RejectionColumn
 
 __all__ = [
     "BALANCED_ALLOCATION",

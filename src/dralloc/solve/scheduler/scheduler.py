@@ -42,18 +42,7 @@ from dralloc.solve.scheduler.nominated import (
     nominated_beside,
     turned_away,
 )
-from dralloc.solve.scheduler.plugin import (
-    Check,
-    Cycle,
-    Places,
-    Plugin,
-    Profile,
-    Rejected,
-    Rejection,
-    Scores,
-    fit_error,
-    refused,
-)
+from dralloc.solve.scheduler.plugin import Cycle, Plugin, Scores
 from dralloc.solve.scheduler.plugins import PLUGINS
 from dralloc.solve.scheduler.pod_claims import GrantsByClaim
 from dralloc.solve.scheduler.preemption import (
@@ -62,11 +51,20 @@ from dralloc.solve.scheduler.preemption import (
     choose_victims,
     supposed_gone,
 )
+from dralloc.solve.scheduler.profile import Profile
 from dralloc.solve.scheduler.rehearsal import Rehearsal
 from dralloc.solve.scheduler.release import USUAL, Release
 from dralloc.solve.scheduler.resource_plugins import DYNAMIC_RESOURCES
 from dralloc.solve.scheduler.scores import best_of, scored
 from dralloc.solve.scheduler.snapshot import Snapshot
+from dralloc.solve.scheduler.verdicts import (
+    Check,
+    Places,
+    Rejected,
+    Rejection,
+    fit_error,
+    refused,
+)
 
 __all__ = ["Scheduler"]
 

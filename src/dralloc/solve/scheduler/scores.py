@@ -9,14 +9,9 @@ import numpy as np
 
 from dralloc.solve.scheduler.memory import weight_of_choice
 from dralloc.solve.scheduler.node_info import NodeInfo
-from dralloc.solve.scheduler.plugin import (
-    Cycle,
-    Places,
-    Plugin,
-    Scores,
-    relative,
-)
+from dralloc.solve.scheduler.plugin import Cycle, Plugin, Scores, relative
 from dralloc.solve.scheduler.plugins import PLUGINS
+from dralloc.solve.scheduler.verdicts import Places
 
 __all__ = ["best_of", "independent_totals", "scored", "scoring_plugins"]
 

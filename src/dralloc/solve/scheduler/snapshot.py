@@ -14,7 +14,7 @@ from collections.abc import (
 )
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -23,10 +23,7 @@ from dralloc.objects.api import Node
 from dralloc.problem import NodeIndex
 from dralloc.solve.scheduler.node_columns import NodeColumns
 from dralloc.solve.scheduler.node_info import NodeInfo, by_zones
-
-if TYPE_CHECKING:
-    from dralloc.solve.scheduler.plugin import Rejection
-
+from dralloc.solve.scheduler.verdicts import Rejection
 
 __all__ = ["EVERY_NODE", "EligibleNodes", "Snapshot", "Tally", "image_names"]
 
