@@ -14,7 +14,7 @@ import wire
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Mode
 from dralloc.solve.scheduler import Attempt, Scheduler, profiles_of, schedule
-from dralloc.solve.scheduler.groups import GroupCycle, GroupTrial
+from dralloc.solve.scheduler.group_cycle import GroupCycle, GroupTrial
 from examples import examples
 from scheduling_strategies import CrowdedCluster, crowded_clusters
 from scheduling_wire import node, pod

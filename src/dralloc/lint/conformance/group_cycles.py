@@ -23,12 +23,14 @@ from dralloc.lint.conformance.cases import Json
 from dralloc.lint.conformance.differences import first_difference
 from dralloc.objects.names import ClaimKey
 from dralloc.solve.scheduler import Attempt, Scheduler
-from dralloc.solve.scheduler.groups import (
+from dralloc.solve.scheduler.group_cycle import (
     GroupTrial,
-    PlacementError,
     best_trials,
-    find_groups,
     placement_scores,
+)
+from dralloc.solve.scheduler.groups import (
+    PlacementError,
+    find_groups,
     placements_of,
 )
 from dralloc.solve.scheduler.node_info import NodeInfo

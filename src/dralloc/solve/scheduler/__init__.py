@@ -4,8 +4,9 @@ Here are all pods of a cluster: the queue, ties, and what is tried again. The re
 
 - `dralloc.solve.scheduler.scheduler`: the state between attempts, and one attempt after the other;
 - `dralloc.solve.scheduler.release`: in what versions differ;
-- `dralloc.solve.scheduler.groups`: pods of a PodGroup, which come together; `dralloc.solve.scheduler.rehearsal`: what
-  they meet in each domain, without binding them;
+- `dralloc.solve.scheduler.groups`, `dralloc.solve.scheduler.group_trees`: pods that come together, in a PodGroup and in
+  groups of groups; `dralloc.solve.scheduler.group_cycle`: the attempt for them; `dralloc.solve.scheduler.rehearsal`:
+  what they meet in each domain, without binding them;
 - `dralloc.solve.scheduler.filters`, `dralloc.solve.scheduler.nominated`, `dralloc.solve.scheduler.scores`: how an
   attempt filters and scores nodes; `dralloc.solve.scheduler.best_nodes`: how it looks at the best ones first;
   `dralloc.solve.scheduler.memory`: what it remembers for equal pods;
@@ -31,15 +32,16 @@ from dralloc.problem.indices import numbered
 from dralloc.problem.solution import Solution
 from dralloc.solve.scheduler.attempt import Attempt
 from dralloc.solve.scheduler.devices import Nomination
+from dralloc.solve.scheduler.group_cycle import (
+    GroupCycle,
+    GroupTrial,
+    best_rated,
+)
+from dralloc.solve.scheduler.group_trees import GroupTree, find_trees
 from dralloc.solve.scheduler.groups import (
     Group,
-    GroupCycle,
-    GroupTree,
-    GroupTrial,
     PlacementError,
-    best_rated,
     find_groups,
-    find_trees,
     placements_of,
 )
 from dralloc.solve.scheduler.node_info import NodeInfo
