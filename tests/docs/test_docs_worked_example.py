@@ -17,7 +17,7 @@ from dralloc.objects.cluster import Cluster
 from dralloc.problem import Problem
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.candidates import survey
-from dralloc.solve.optimum.classes.state_space import PatternSupply
+from dralloc.solve.optimum.classes.supplies import PatternSupply
 from dralloc.solve.optimum.division import Division, divide
 from dralloc.solve.optimum.packing.component import PackingSearch
 from dralloc.solve.optimum.packing.construction import ConstructiveHeuristic

@@ -54,13 +54,13 @@ from dralloc.solve.optimum.classes.flow_supplies import (
     flow_supplies,
 )
 from dralloc.solve.optimum.classes.numbering import DisjointSets
+from dralloc.solve.optimum.classes.patterns import maximal_patterns
 from dralloc.solve.optimum.classes.serving_modes import classify_demands
-from dralloc.solve.optimum.classes.state_space import (
+from dralloc.solve.optimum.classes.state_space import StateSpace
+from dralloc.solve.optimum.classes.supplies import (
     DomainSupply,
     PatternSupply,
-    StateSpace,
     Supply,
-    maximal_patterns,
 )
 from dralloc.solve.optimum.classes.usable_devices import (
     UsableDevices,

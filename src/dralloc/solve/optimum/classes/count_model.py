@@ -7,7 +7,7 @@ For demand classes *c* with modes *m*, and requirements *k*::
 
 and gangs as in `dralloc.solve.optimum.classes.admitted_gangs` (those that must be in one domain: as their
 `DomainSupply` says), the supply in the variables of the bin classes (see
-`dralloc.solve.optimum.classes.state_space`). The first tiers are ``sum weight[c] * missed[c]`` and ``sum rank[m] *
+`dralloc.solve.optimum.classes.supplies`). The first tiers are ``sum weight[c] * missed[c]`` and ``sum rank[m] *
 placed[c, m]``. A namespace with a budget uses ``sum amount[m] * placed[c, m]`` over its classes. Demands of a class are
 interchangeable, as are bins of a class, so every answer has an image here, and every image can be given names again at
 the same cost.
@@ -34,11 +34,7 @@ from dralloc.solve.optimum.classes.demand_classes import (
     ServingMode,
 )
 from dralloc.solve.optimum.classes.serving_modes import granted_with
-from dralloc.solve.optimum.classes.state_space import (
-    DomainSupply,
-    Served,
-    Supply,
-)
+from dralloc.solve.optimum.classes.supplies import DomainSupply, Served, Supply
 from dralloc.solve.optimum.rows import Term, WeightTier, fix_cost, sum_of
 from dralloc.solve.optimum.search import most_of
 from dralloc.solve.optimum.solvers import cp_model

@@ -35,9 +35,9 @@ from dralloc.problem import Charge, Problem
 from dralloc.solve.optimum.classes.bins import Bin
 from dralloc.solve.optimum.classes.count_model import Counted, CountModel
 from dralloc.solve.optimum.classes.demand_classes import DemandClass
-from dralloc.solve.optimum.classes.state_space import (
+from dralloc.solve.optimum.classes.patterns import Pattern
+from dralloc.solve.optimum.classes.supplies import (
     Costing,
-    Pattern,
     PatternSupply,
     Supply,
 )

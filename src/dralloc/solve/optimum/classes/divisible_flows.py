@@ -53,11 +53,8 @@ from dralloc.solve.optimum.classes.demand_classes import (
 from dralloc.solve.optimum.classes.domain_counts import BinsByDomain
 from dralloc.solve.optimum.classes.flow_supplies import flow_arcs
 from dralloc.solve.optimum.classes.numbering import Listed
-from dralloc.solve.optimum.classes.state_space import (
-    DomainSupply,
-    Served,
-    StateSpace,
-)
+from dralloc.solve.optimum.classes.state_space import StateSpace
+from dralloc.solve.optimum.classes.supplies import DomainSupply, Served
 from dralloc.solve.optimum.rows import Term, sum_of
 from dralloc.solve.optimum.solvers import cp_model
 

@@ -40,12 +40,12 @@ from dralloc.solve.optimum.classes.demand_classes import (
     DemandClass,
     ServingMode,
 )
-from dralloc.solve.optimum.classes.state_space import (
+from dralloc.solve.optimum.classes.patterns import Pattern
+from dralloc.solve.optimum.classes.state_space import StateSpace
+from dralloc.solve.optimum.classes.supplies import (
     DomainSupply,
-    Pattern,
     PatternSupply,
     Served,
-    StateSpace,
 )
 from dralloc.solve.optimum.rows import Term, sum_of
 from dralloc.solve.optimum.search import most_of

@@ -24,7 +24,8 @@ from dataclasses import dataclass, field
 from dralloc.problem.indices import summed
 from dralloc.solve.optimum.classes.bins import Bin
 from dralloc.solve.optimum.classes.demand_classes import Requirement
-from dralloc.solve.optimum.classes.state_space import Served, StateSpace, Supply
+from dralloc.solve.optimum.classes.state_space import StateSpace
+from dralloc.solve.optimum.classes.supplies import Served, Supply
 from dralloc.solve.optimum.rows import Term, sum_of
 from dralloc.solve.optimum.solvers import cp_model
 

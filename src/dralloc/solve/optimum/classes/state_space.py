@@ -1,52 +1,31 @@
-"""The state space of a bin: what is left in it, and its patterns; and what bin classes supply by patterns."""
+"""The state space of a bin: what is left in it.
+
+A state says what is left of every unit of a bin class. Equal devices of a unit are counted, equal units are sorted, and
+what cannot be taken any more counts as taken, so that states with the same future are mostly one state.
+"""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Final, NamedTuple, Protocol, assert_never
+from typing import Final, NamedTuple, assert_never
 
-from dralloc.problem import ConstraintKind, DeviceIndex, NodeIndex
-from dralloc.problem.indices import DemandIndex, grouped, summed
-from dralloc.solve.optimum.classes.bins import Bin, BinClass, UnitView
-from dralloc.solve.optimum.classes.demand_classes import (
-    DemandClass,
-    Requirement,
-    ServingMode,
-)
+from dralloc.problem import ConstraintKind
+from dralloc.problem.indices import grouped, summed
+from dralloc.solve.optimum.classes.bins import BinClass, UnitView
+from dralloc.solve.optimum.classes.demand_classes import Requirement
 from dralloc.solve.optimum.classes.usable_devices import Profile
-from dralloc.solve.optimum.rows import Term
-from dralloc.solve.optimum.solvers import cp_model
 
 __all__ = [
-    "Costing",
-    "DomainSupply",
     "Effort",
-    "Pattern",
-    "PatternSupply",
-    "Served",
     "State",
     "StateSpace",
-    "Supply",
     "TooMuchEffort",
-    "follow",
-    "maximal_patterns",
+    "Transition",
+    "UnitLayout",
 ]
-
-# ----------------------------------------------------------------------------
-# The state space. A state says what is left of every unit of a bin class. Equal devices
-# of a unit are counted, equal units are sorted, and what cannot be taken any more
-# counts as taken, so that states with the same future are mostly one state.
-#
-# Patterns, as in cutting stock, say which requirements fit into a bin together: a
-# pattern is a multiset of requirements that can be served in one bin at once. Whatever
-# is served in a bin is a pattern, and a part of a pattern always fits as well, so it is
-# enough to know the maximal ones. They are found by adding requirements one at a time,
-# in the order of their numbers, to all states that the ones before can leave. Serving
-# them in another order leaves the same, so this misses none.
 
 Block = tuple[int, ...]
 """Of a unit: devices left per group (see `_EqualDevices`), then what is left of counters, then of capacities."""
@@ -103,7 +82,9 @@ class _EqualDevices:
 
 
 @dataclass(frozen=True, slots=True)
-class _UnitLayout:
+class UnitLayout:
+    """The equal devices of a unit, with its block while all is there; units with the same key are equal."""
+
     groups: tuple[_EqualDevices, ...]
     block: Block
     key: int
@@ -141,7 +122,7 @@ class StateSpace:
         self.bin_class = bin_class
         self.profiles = profiles
         self.node_sets = [regions[node.region] for node in bin_class.nodes]
-        self.layouts: list[_UnitLayout] = []
+        self.layouts: list[UnitLayout] = []
         self._layout_keys: dict[Hashable, int] = {}
         start = 0
         for unit in bin_class.units:
@@ -159,7 +140,7 @@ class StateSpace:
         self.start: State
         self.start, _ = self._canonical(blocks)
 
-    def _layout(self, unit: UnitView, start: int) -> _UnitLayout:
+    def _layout(self, unit: UnitView, start: int) -> UnitLayout:
         members_of: dict[Hashable, list[int]] = defaultdict(list)
         for position, device in enumerate(unit.devices):
             values = self.bin_class.values[start + position]
@@ -222,7 +203,7 @@ class StateSpace:
             groups.append(group)
         key = unit, tuple((group.values, group.nodes) for group in groups)
         layout_key = self._layout_keys.setdefault(key, len(self._layout_keys))
-        return _UnitLayout(tuple(groups), tuple(block), layout_key)
+        return UnitLayout(tuple(groups), tuple(block), layout_key)
 
     @property
     def size(self) -> int:
@@ -317,14 +298,14 @@ class StateSpace:
                 order[position] = unit
         return tuple(canonical[unit] for unit in order), tuple(order)
 
-    def _canonical_block(self, layout: _UnitLayout, block: Block) -> Block:
+    def _canonical_block(self, layout: UnitLayout, block: Block) -> Block:
         key = layout.key, block
         if key not in self._known:
             self._known[key] = _without_unusable(layout, block)
         return self._known[key]
 
 
-def _without_unusable(layout: _UnitLayout, block: Block) -> Block:
+def _without_unusable(layout: UnitLayout, block: Block) -> Block:
     """Nothing left of a group that cannot be opened or used, and of what no group that is left could use."""
     canonical = [0] * len(block)
     for group_index, group in enumerate(layout.groups):
@@ -483,277 +464,3 @@ def _use(
     elif group.flag is not None:
         after[group.flag] = 0
     return tuple(after)
-
-
-Path = tuple["Path", Transition] | None
-"""Transitions in reverse."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """A count of servings by requirement (its number), and transitions that do them."""
-
-    counts: tuple[tuple[int, int], ...]
-    transitions: tuple[Transition, ...]
-
-    @property
-    def size(self) -> int:
-        """The number of requirements that are served."""
-        return sum(count for _, count in self.counts)
-
-
-def maximal_patterns(
-    space: StateSpace,
-    requirements: Sequence[Requirement],
-    supply: Mapping[int, int],
-    limit: int,
-) -> list[Pattern] | None:
-    """Find the maximal patterns.
-
-    Parameters
-    ----------
-    space
-        The state space of the bin.
-    requirements
-        All requirements, by number.
-    supply
-        By requirement, how many demands can make use of it: no others are looked at, and never more of them.
-    limit
-        How many devices to look at.
-
-    Returns
-    -------
-    None if it takes more of them.
-    """
-    requirement_indices = sorted(
-        requirement
-        for requirement in supply
-        if space.may_serve(requirements[requirement])
-    )
-    supplied = [
-        (requirement, supply[requirement])
-        for requirement in requirement_indices
-    ]
-    try:
-        multisets = _multisets(space, requirements, supplied, Effort(limit))
-    except TooMuchEffort:
-        return None
-    patterns = []
-    for multiset, path in multisets.items():
-        larger = (
-            _with_one_more(multiset, position)
-            for position in range(len(multiset))
-        )
-        if not any(counts in multisets for counts in larger):
-            counts = zip(requirement_indices, multiset, strict=True)
-            served = tuple(
-                (requirement, count) for requirement, count in counts if count
-            )
-            patterns.append(Pattern(served, _transitions_of(path)))
-    return patterns
-
-
-def _multisets(
-    space: StateSpace,
-    requirements: Sequence[Requirement],
-    supply: Sequence[tuple[int, int]],
-    effort: Effort,
-) -> dict[tuple[int, ...], Path]:
-    """Return all multisets of requirements that fit, as counts in the order of the supply, each with a path to it.
-
-    A layer holds the multisets of one size, with all states that they can leave.
-    """
-    multisets: dict[tuple[int, ...], Path] = {}
-    empty = (0,) * len(supply)
-    layer: dict[tuple[int, ...], dict[State, Path]] = {
-        empty: {space.start: None}
-    }
-    while layer:
-        next_layer: dict[tuple[int, ...], dict[State, Path]] = {}
-        for counts, states in layer.items():
-            multisets[counts] = next(iter(states.values()))
-            # Requirements are added in the order of their numbers.
-            last = max(
-                (position for position, count in enumerate(counts) if count),
-                default=0,
-            )
-            for position, (requirement, limit) in enumerate(
-                supply[last:], last
-            ):
-                if counts[position] == limit:
-                    continue
-                larger = _with_one_more(counts, position)
-                for state, path in states.items():
-                    transitions = space.transitions(
-                        requirement, requirements[requirement], state, effort
-                    )
-                    for after, transition in transitions:
-                        reached = next_layer.setdefault(larger, {})
-                        reached.setdefault(after, (path, transition))
-        layer = next_layer
-    return multisets
-
-
-def _with_one_more(counts: tuple[int, ...], position: int) -> tuple[int, ...]:
-    return (*counts[:position], counts[position] + 1, *counts[position + 1 :])
-
-
-def _transitions_of(path: Path) -> tuple[Transition, ...]:
-    transitions = []
-    while path is not None:
-        path, transition = path
-        transitions.append(transition)
-    return tuple(reversed(transitions))
-
-
-# ----------------------------------------------------------------------------
-# Supplies: integer variables, how many of each requirement they serve, and who gets
-# what in the end.
-
-
-class Served(NamedTuple):
-    """A requirement served on a node, with the devices for each item group."""
-
-    devices: tuple[tuple[DeviceIndex, ...], ...]
-    node: NodeIndex
-
-
-class Supply(Protocol):
-    """A part of the inventory in a formulation over counts."""
-
-    def build(self, cp: cp_model.CpModel) -> Mapping[int, list[Term]]:
-        """Add variables and rows; by requirement, terms that add up to how many can be served."""
-
-    def realise(self, values: Sequence[int]) -> Iterator[tuple[int, Served]]:
-        """Every requirement that is served, given the values of all variables of the model."""
-
-
-class DomainSupply(Supply):
-    """A supply by topology domains: it also says which gangs are in which, of those that must be in one (KEP-5732).
-
-    What it builds and realises as every supply is for demands that are not in such a gang.
-    """
-
-    @abstractmethod
-    def tie(
-        self,
-        cp: cp_model.CpModel,
-        classes: Sequence[DemandClass],
-        placed: Sequence[Sequence[cp_model.IntVar]],
-    ) -> None:
-        """Add rows for how many demands of such gangs are placed in each mode of their classes, after `build`."""
-
-    @abstractmethod
-    def realise_gangs(
-        self, classes: Sequence[DemandClass], values: Sequence[int]
-    ) -> Iterator[tuple[tuple[DemandIndex, ...], ServingMode, Served]]:
-        """Every joint demand of such a gang that is placed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Costing:
-    """The cost of a supply for a packing goal (see `dralloc.solve.optimum.classes.counted_goals`).
-
-    Parameters
-    ----------
-    each_serving
-        Whether each serving costs the devices that it takes; otherwise each bin in use costs 1.
-    free
-        How many bins cost nothing: the first ones.
-    node_type, nodes, per_node
-        A number for nodes with equal bins, how many nodes they are, and how many of these bins each has.
-    """
-
-    each_serving: bool = False
-    free: int = 0
-    node_type: int = 0
-    nodes: int = 0
-    per_node: int = 0
-
-
-class PatternSupply(Supply):
-    """Equal bins, each with one of the maximal patterns.
-
-    In variables::
-
-        sum_p y[p] <= number of bins,  0 <= y[p]
-        servings of requirement k <= sum_p count[p, k] * y[p]
-
-    ``bins``: those of the class if they are not given; ``costing``: what a goal counts.
-
-    Exact: what an answer serves in a bin is part of a maximal pattern, and a pattern can be realised in every bin of
-    the class, because the bins are equal up to names.
-    """
-
-    def __init__(
-        self,
-        space: StateSpace,
-        patterns: Sequence[Pattern],
-        bins: Sequence[Bin] | None = None,
-        costing: Costing | None = None,
-    ) -> None:
-        self.space = space
-        self.patterns = [pattern for pattern in patterns if pattern.counts]
-        self.bins = space.bin_class.bins if bins is None else bins
-        self.costing = costing or Costing()
-        self.variables: list[cp_model.IntVar] = []
-
-    def costed(self, costing: Costing, bins: Sequence[Bin]) -> PatternSupply:
-        """Return some of the bins, in this order, with what a goal counts of them."""
-        return PatternSupply(self.space, self.patterns, bins, costing)
-
-    def build(self, cp: cp_model.CpModel) -> Mapping[int, list[Term]]:
-        """Add one variable per pattern."""
-        bin_count = len(self.bins)
-        self.variables = [
-            cp.new_int_var(0, bin_count, f"pattern {pattern.counts}")
-            for pattern in self.patterns
-        ]
-        if len(self.variables) > 1:
-            cp.add(cp_model.LinearExpr.sum(self.variables) <= bin_count)
-        return grouped(
-            (requirement, (variable, count))
-            for variable, pattern in zip(
-                self.variables, self.patterns, strict=True
-            )
-            for requirement, count in pattern.counts
-        )
-
-    def realise(self, values: Sequence[int]) -> Iterator[tuple[int, Served]]:
-        """Give the patterns to the bins, both in order."""
-        bins = iter(self.bins)
-        for variable, pattern in zip(
-            self.variables, self.patterns, strict=True
-        ):
-            for _ in range(values[variable.index]):
-                yield from follow(self.space, next(bins), pattern.transitions)
-
-
-def _free_members(layout: _UnitLayout) -> list[list[int]]:
-    """Return the devices of each group, the first of them last."""
-    return [list(reversed(group.members)) for group in layout.groups]
-
-
-def follow(
-    space: StateSpace, bin_: Bin, transitions: Sequence[Transition]
-) -> Iterator[tuple[int, Served]]:
-    """Follow the transitions in a bin: the n-th device of the class is the n-th device of the bin."""
-    devices = bin_.devices
-    free = [_free_members(layout) for layout in space.layouts]
-    # Where the units of the state stand in the bin, as transitions change their order.
-    units = list(range(len(free)))
-    for transition in transitions:
-        item_groups: dict[int, list[DeviceIndex]] = defaultdict(list)
-        for use in transition.device_uses:
-            unit = units[use.unit]
-            members = free[unit][use.group]
-            shareable = space.layouts[unit].groups[use.group].shareable
-            member = members[-1] if shareable else members.pop()
-            item_groups[use.item_group].append(devices[member])
-        if transition.order:
-            units = [units[unit] for unit in transition.order]
-        devices_served = tuple(
-            tuple(sorted(items)) for items in item_groups.values()
-        )
-        served = Served(devices_served, bin_.nodes[transition.node])
-        yield transition.requirement, served

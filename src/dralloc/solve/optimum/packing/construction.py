@@ -21,7 +21,7 @@ from dralloc.problem import DeviceIndex, NodeIndex, Problem
 from dralloc.problem.solution import Placement
 from dralloc.solve.optimum.classes.count_model import placements_of
 from dralloc.solve.optimum.classes.numbering import Listed
-from dralloc.solve.optimum.classes.state_space import Served
+from dralloc.solve.optimum.classes.supplies import Served
 from dralloc.solve.optimum.packing.instance import (
     BinInstance,
     Item,

@@ -36,12 +36,9 @@ from dralloc.solve.optimum.classes.bins import (
 from dralloc.solve.optimum.classes.demand_classes import ItemGroup
 from dralloc.solve.optimum.classes.flow_supplies import FlowSource, FlowSupply
 from dralloc.solve.optimum.classes.numbering import Listed
-from dralloc.solve.optimum.classes.state_space import (
-    Pattern,
-    StateSpace,
-    follow,
-    maximal_patterns,
-)
+from dralloc.solve.optimum.classes.patterns import Pattern, maximal_patterns
+from dralloc.solve.optimum.classes.state_space import StateSpace
+from dralloc.solve.optimum.classes.supplies import follow
 from dralloc.solve.optimum.classes.usable_devices import Profile
 from dralloc.solve.optimum.packing.bundles import Bundles, ChargedCounters
 from dralloc.solve.optimum.rows import SAFE_SUM, Term, sum_of
