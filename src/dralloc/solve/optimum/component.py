@@ -26,16 +26,14 @@ from dralloc.solve.optimum.answered import (
     is_next,
     is_proven,
 )
+from dralloc.solve.optimum.attribute_constraints import attribute_constraints
 from dralloc.solve.optimum.candidates import CandidateSite, survey
-from dralloc.solve.optimum.constraints import (
-    all_but_full,
-    attribute_constraints,
-)
 from dralloc.solve.optimum.equal_demands import (
     equal_demands,
     equal_demands_in_order,
     in_order,
 )
+from dralloc.solve.optimum.full_devices import all_but_full
 from dralloc.solve.optimum.inter_pod import inter_pod_rules, spread_in_turn
 from dralloc.solve.optimum.model import Model
 from dralloc.solve.optimum.objective import (

@@ -9,7 +9,7 @@ serving takes as many of its candidate devices *d* as it asks for::
 
 Of interchangeable devices (`dralloc.solve.optimum.interchangeable`), one boolean per device says that it is taken, and
 the servings only add up to as many: they count devices of a group *g* in place of taking each *d*. The rest is one
-function per family of rules in `dralloc.solve.optimum.constraints`, which add their rows to this model.
+function per family of rules (`dralloc.solve.optimum.component.RULES`), which add their rows to this model.
 """
 
 from __future__ import annotations
