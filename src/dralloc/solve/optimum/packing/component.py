@@ -19,19 +19,20 @@ from dralloc.problem.solution import Placement
 from dralloc.solve.optimum.answered import is_proven
 from dralloc.solve.optimum.classes.component import BestOfClasses
 from dralloc.solve.optimum.objective import DemandSubset, Objective
-from dralloc.solve.optimum.packing.construction import (
+from dralloc.solve.optimum.packing.columns import (
     Column,
     Columns,
-    ConstructiveHeuristic,
     Costs,
-    Packing,
     PackingSolution,
-    Targets,
     costs_of,
     free_bins,
     unserved_demand,
 )
-from dralloc.solve.optimum.packing.construction import placements as expand
+from dralloc.solve.optimum.packing.construction import (
+    ConstructiveHeuristic,
+    Packing,
+    Targets,
+)
 from dralloc.solve.optimum.packing.instance import PackingInstance
 from dralloc.solve.optimum.packing.models import (
     ExactModel,
@@ -39,6 +40,7 @@ from dralloc.solve.optimum.packing.models import (
     RestrictedMaster,
     guide,
 )
+from dralloc.solve.optimum.packing.named_columns import placements as expand
 from dralloc.solve.optimum.search import (
     LinearSolution,
     Watch,

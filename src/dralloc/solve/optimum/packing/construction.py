@@ -1,63 +1,37 @@
-"""The constructive heuristic, the columns that it leaves, and names for an answer made of columns.
+"""The constructive heuristic: a packing is built greedily, many bins at a time.
 
-A packing is built greedily, many bins at a time. Each filling of a bin is a column; an answer made of columns is
-expanded to demands, nodes and devices.
+Options are taken one after the other, those with the most precious single item first, because few units have room for
+it. An item goes to the unit of the bin in which it wastes least: what the unit can still give, at the prices of the
+relaxation, should shrink by no more than the price of the item. Other things equal it goes to the fullest unit. An
+option is put into the bins that waste least first (best fit), until it has been placed as often as in the relaxation;
+the rest of the demand is tried in the end, the most weight per price first.
+
+The states of all units are numbers in one table (`Automaton`), so that the next states of thousands of units are looked
+up at once.
 """
 
 from __future__ import annotations
 
-from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from dralloc.problem import DeviceIndex, NodeIndex, Problem
-from dralloc.problem.solution import Placement
-from dralloc.solve.optimum.classes.count_model import placements_of
 from dralloc.solve.optimum.classes.numbering import Listed
-from dralloc.solve.optimum.classes.supplies import Served
-from dralloc.solve.optimum.packing.instance import (
-    BinInstance,
-    Item,
-    PackingInstance,
-    Prices,
-)
+from dralloc.solve.optimum.packing.instance import Item, PackingInstance, Prices
 from dralloc.solve.optimum.stopping import Stop
 
 __all__ = [
-    "Column",
-    "Columns",
+    "BinContent",
     "ConstructiveHeuristic",
-    "Costs",
     "Packing",
-    "PackingSolution",
     "PlacementRound",
     "Targets",
-    "costs_of",
-    "free_bins",
-    "placements",
-    "unserved_demand",
 ]
-
-# ----------------------------------------------------------------------------
-# The constructive heuristic: a packing is built greedily, many bins at a time.
-#
-# Options are taken one after the other, those with the most precious single item first,
-# because few units have room for it. An item goes to the unit of the bin in which it
-# wastes least: what the unit can still give, at the prices of the relaxation, should
-# shrink by no more than the price of the item. Other things equal it goes to the
-# fullest unit. An option is put into the bins that waste least first (best fit), until
-# it has been placed as often as in the relaxation; the rest of the demand is tried in
-# the end, the most weight per price first.
-#
-# The states of all units are numbers in one table (`Automaton`), so that the next
-# states of thousands of units are looked up at once.
 
 Flags = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.int64]
@@ -390,248 +364,3 @@ class _Construction:
             units[:, position] = best
         # Rounded, so that equal waste is equal in whatever order it was added up.
         return _Trial(fits, waste.round(9), states, units)
-
-
-# ----------------------------------------------------------------------------
-# The columns of column generation: what a bin can serve; and answers made of them.
-
-
-class Column(NamedTuple):
-    """The servings of a bin by assignment option, and a packing with the number of a bin in it that has them."""
-
-    counts: tuple[int, ...]
-    packing: Packing
-    number: int
-
-    @classmethod
-    def of(cls, packing: Packing, bin_number: int) -> Column:
-        """Return the column of a bin in a packing."""
-        return cls(
-            tuple(packing.counts[bin_number].tolist()), packing, bin_number
-        )
-
-
-PackingSolution = list[list[tuple[Column, int]]]
-"""For each bin type, columns with their numbers of bins."""
-
-Costs = tuple[int, ...]
-"""By tier."""
-
-
-class Columns:
-    """All columns so far, by bin type."""
-
-    def __init__(self, instance: PackingInstance) -> None:
-        self.instance = instance
-        self.of_bin_type: list[dict[bytes, Column]] = [
-            {} for _ in instance.bin_types
-        ]
-        self._bin_type_of: list[int] = []
-        for bin_type_index, bin_type in enumerate(instance.bin_types):
-            self._bin_type_of += [bin_type_index] * len(bin_type.instances)
-
-    def add(self, packing: Packing) -> PackingSolution:
-        """Add the columns of a packing; returns it as an answer."""
-        copies: list[Tally[bytes]] = [Tally() for _ in self.of_bin_type]
-        for bin_number, bin_type in enumerate(self._bin_type_of):
-            key = packing.counts[bin_number].tobytes()
-            copies[bin_type][key] += 1
-            if key not in self.of_bin_type[bin_type]:
-                column = Column.of(packing, bin_number)
-                self.of_bin_type[bin_type][key] = column
-        answer: PackingSolution = []
-        for columns, tally in zip(self.of_bin_type, copies, strict=True):
-            answer.append(
-                [(columns[key], count) for key, count in tally.items()]
-            )
-        return answer
-
-
-def free_bins(
-    instance: PackingInstance, answer: PackingSolution
-) -> dict[int, int]:
-    """Return by bin type how many bins have no column."""
-    free: dict[int, int] = {}
-    for bin_type_index, bin_type in enumerate(instance.bin_types):
-        in_use = sum(copies for _, copies in answer[bin_type_index])
-        free[bin_type_index] = len(bin_type.instances) - in_use
-    return free
-
-
-def _served(instance: PackingInstance, answer: PackingSolution) -> list[int]:
-    """Return how often each option is served in all bins; it can be more than there are demands."""
-    total = np.zeros(len(instance.options), dtype=np.int64)
-    for column, copies in chain.from_iterable(answer):
-        total += copies * np.array(column.counts)
-    return list(total.tolist())
-
-
-def unserved_demand(
-    instance: PackingInstance, answer: PackingSolution
-) -> list[int]:
-    """Return by demand class how many are not served."""
-    unserved = list(instance.demand)
-    for option, count in enumerate(_served(instance, answer)):
-        unserved[instance.options[option].cls] -= count
-    return [max(0, count) for count in unserved]
-
-
-def _placed_of(instance: PackingInstance, answer: PackingSolution) -> list[int]:
-    """Return by demand class how many are placed: those that are served, of gangs only as many as are complete."""
-    served_counts = []
-    for size, unserved in zip(
-        instance.demand, unserved_demand(instance, answer), strict=True
-    ):
-        served_counts.append(size - unserved)
-    complete_gangs: dict[int, int] = {}
-    for demand_class, count in zip(
-        instance.classes, served_counts, strict=True
-    ):
-        if share := demand_class.gang:
-            gang_count = count // share.number
-            fewest = complete_gangs.get(share.gangs, gang_count)
-            complete_gangs[share.gangs] = min(fewest, gang_count)
-    placed = []
-    for demand_class, count in zip(
-        instance.classes, served_counts, strict=True
-    ):
-        if share := demand_class.gang:
-            placed.append(complete_gangs[share.gangs] * share.number)
-        else:
-            placed.append(count)
-    return placed
-
-
-def costs_of(instance: PackingInstance, answer: PackingSolution) -> Costs:
-    """Return by tier the weight of what is missed and of what options leave out, and the ranks of what is served."""
-    placed = _placed_of(instance, answer)
-    costs = list(_spent_of(instance, answer, placed))
-    for tier, weights in enumerate(instance.weights):
-        for cls, weight in enumerate(weights):
-            missed = instance.demand[cls] - placed[cls]
-            costs[tier] += weight * missed
-    return tuple(costs)
-
-
-def _spent_of(
-    instance: PackingInstance, answer: PackingSolution, placed: Sequence[int]
-) -> Costs:
-    """Return by tier what the options cost that place so many of each class: the best ones."""
-    option_costs = instance.option_costs
-    to_place = list(placed)
-    spent = [0] * len(option_costs)
-    counts = _served(instance, answer)
-    cheapest_first = sorted(
-        range(len(counts)),
-        key=lambda option: [costs[option] for costs in option_costs],
-    )
-    for option in cheapest_first:
-        cls = instance.options[option].cls
-        count = min(counts[option], to_place[cls])
-        to_place[cls] -= count
-        for tier, costs in enumerate(option_costs):
-            spent[tier] += costs[option] * count
-    return tuple(spent)
-
-
-# ----------------------------------------------------------------------------
-# Names for an answer made of columns: which demand goes to which node and gets which
-# devices.
-
-
-class _PlacedOption(NamedTuple):
-    """An option that is served: what it costs by tier first, to keep the best; then where."""
-
-    costs: tuple[int, ...]
-    node: NodeIndex
-    place: int
-    option: int
-    served: Served
-
-
-def placements(
-    problem: Problem, instance: PackingInstance, answer: PackingSolution
-) -> list[Placement]:
-    """Give names to an answer: servings of a class by cost and node, its demands in order. What is too much is dropped.
-
-    Returns
-    -------
-    Sorted by demand.
-    """
-    costs = list(zip(*instance.option_costs, strict=True))
-    by_class: dict[int, list[_PlacedOption]] = defaultdict(list)
-    for bin_type, chosen in zip(instance.bin_types, answer, strict=True):
-        contents: list[BinContent] = []
-        for column, copies in chosen:
-            contents += [column.packing.contents[column.number]] * copies
-        # The last bins may have no column.
-        for bin_instance, content in zip(
-            bin_type.instances, contents, strict=False
-        ):
-            for serving in _servings(instance, bin_instance, content, costs):
-                cls = instance.options[serving.option].cls
-                by_class[cls].append(serving)
-    placed = _placed_of(instance, answer)
-    named: list[Placement] = []
-    for cls, servings in by_class.items():
-        joint_demands = instance.classes[cls].joint_demands[: placed[cls]]
-        for joint_demand, serving in zip(
-            joint_demands, sorted(servings), strict=False
-        ):
-            mode = instance.options[serving.option].mode
-            named += placements_of(problem, joint_demand, mode, serving.served)
-    return sorted(named, key=lambda placement: placement.demand)
-
-
-def _servings(
-    instance: PackingInstance,
-    bin_instance: BinInstance,
-    content: BinContent,
-    costs: Sequence[tuple[int, ...]],
-) -> Iterator[_PlacedOption]:
-    """Yield the servings of a bin; ``costs``: of each option."""
-    types_by_unit: list[list[int]] = [[] for _ in bin_instance.units]
-    for option, suppliers in content:
-        items = instance.options[option].items
-        for item, unit in zip(items, suppliers, strict=True):
-            types_by_unit[unit].append(item.type)
-    # Units are asked for all of their items at once, and hand them out in the same order below.
-    picks = []
-    devices_by_unit = []
-    for item_types, (parts, classified) in zip(
-        types_by_unit, bin_instance.units, strict=True
-    ):
-        picks.append(iter(classified.devices(item_types)))
-        devices_by_unit.append(
-            [
-                device
-                for part in parts
-                for device in bin_instance.bin.units[part]
-            ]
-        )
-    for content_index, (option, suppliers) in enumerate(content):
-        assignment = instance.options[option]
-        devices: list[list[DeviceIndex]] = [
-            [] for _ in assignment.requirement.item_groups
-        ]
-        for item, unit in zip(assignment.items, suppliers, strict=True):
-            for item_group, positions in zip(
-                item.item_groups, next(picks[unit]), strict=True
-            ):
-                devices[item_group] += [
-                    devices_by_unit[unit][position] for position in positions
-                ]
-        node = _first_node(bin_instance, assignment.requirement.nodes)
-        served = Served(tuple(tuple(sorted(group)) for group in devices), node)
-        yield _PlacedOption(costs[option], node, content_index, option, served)
-
-
-def _first_node(bin_instance: BinInstance, node_set: int) -> NodeIndex:
-    """Return the first node of a bin that belongs to a set of candidate nodes."""
-    return next(
-        node
-        for node, sets in zip(
-            bin_instance.bin.nodes, bin_instance.sets, strict=True
-        )
-        if node_set in sets
-    )

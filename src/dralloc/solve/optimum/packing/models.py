@@ -13,12 +13,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dralloc.problem.indices import summed
-from dralloc.solve.optimum.packing.construction import (
-    Column,
-    Packing,
-    PackingSolution,
-    PlacementRound,
-)
+from dralloc.solve.optimum.packing.columns import Column, PackingSolution
+from dralloc.solve.optimum.packing.construction import Packing, PlacementRound
 from dralloc.solve.optimum.packing.instance import (
     BinType,
     PackingInstance,
