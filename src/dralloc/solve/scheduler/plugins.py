@@ -26,16 +26,16 @@ from dralloc.objects.errors import Finding, InputError
 from dralloc.objects.limits import LIMITS
 from dralloc.objects.load.json_text import TextError, unpacked
 from dralloc.objects.load.yaml_text import documents_of
-from dralloc.solve.scheduler.node_plugins import (
+from dralloc.solve.scheduler.node_traits import (
     IMAGE_LOCALITY,
-    INTER_POD_AFFINITY,
     NODE_AFFINITY,
     NODE_PORTS,
     NODE_UNSCHEDULABLE,
-    POD_TOPOLOGY_SPREAD,
     TAINT_TOLERATION,
 )
 from dralloc.solve.scheduler.plugin import Plugin
+from dralloc.solve.scheduler.pod_affinity import INTER_POD_AFFINITY
+from dralloc.solve.scheduler.pod_spreading import POD_TOPOLOGY_SPREAD
 from dralloc.solve.scheduler.profile import (
     SYSTEM_CONSTRAINTS,
     Profile,
