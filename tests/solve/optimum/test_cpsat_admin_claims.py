@@ -16,7 +16,7 @@ from dralloc.problem import (
 )
 from dralloc.problem.solution import Grant, Placement
 from dralloc.solve.optimum import solve
-from dralloc.solve.optimum.division import AdminClaims, admin_claims
+from dralloc.solve.optimum.admin_claims import AdminClaims, admin_claims
 from dralloc.solve.optimum.stopping import Stop
 from solve.optimum.problem_builder import (
     AlternativeSpec,

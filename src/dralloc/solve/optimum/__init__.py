@@ -36,11 +36,11 @@ from dralloc.problem.solution import (
     Tier,
 )
 from dralloc.solve.backends import is_elsewhere, starting_processes
+from dralloc.solve.optimum.admin_claims import AdminClaims, admin_claims
 from dralloc.solve.optimum.answered import is_next
 from dralloc.solve.optimum.classes.component import CountedComponent
 from dralloc.solve.optimum.climbing import Climb, bounds_in_turn
 from dralloc.solve.optimum.component import Part, Solvable, TimeSharing, build
-from dralloc.solve.optimum.division import AdminClaims, admin_claims
 from dralloc.solve.optimum.improve import (
     SearchedComponent,
     relaxation_stop,

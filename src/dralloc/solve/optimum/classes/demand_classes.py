@@ -172,7 +172,7 @@ class DemandClasses:
         The namespaces that have a budget.
     unclassified
         Demands that the classes cannot express: admin access that depends on others (see
-        `dralloc.solve.optimum.division`), ``All`` of shared devices, demands for no device, or one that a share of
+        `dralloc.solve.optimum.admin_claims`), ``All`` of shared devices, demands for no device, or one that a share of
         another version can open, rules between pods but for gangs in one domain, constraints over claims of several
         pods or beside what is allocated, and gangs and joint demands with such members, or that fail their conditions.
     """
