@@ -15,7 +15,8 @@ from dralloc.objects.names import ClaimKey
 from dralloc.problem import DemandIndex, NodeIndex, Problem, indices
 from dralloc.problem.solution import Grant, Placement
 from dralloc.solve.first_fit import first_fit
-from dralloc.solve.first_fit.search import DepthFirstSearch, SearchLedger
+from dralloc.solve.first_fit.search import DepthFirstSearch
+from dralloc.solve.first_fit.search_ledger import SearchLedger
 from examples import examples
 from strategies import problems
 

@@ -25,7 +25,7 @@ from dralloc.problem.solution import (
     with_node_grants,
 )
 from dralloc.solve.first_fit.plain import PlainRun
-from dralloc.solve.first_fit.search import SearchLedger
+from dralloc.solve.first_fit.search_ledger import SearchLedger
 from dralloc.solve.scheduler import Planned, Profile, Release, SchedulingRun
 
 __all__ = ["Placer", "RunPlacer", "SchedulerPlacer"]

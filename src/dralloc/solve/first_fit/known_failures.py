@@ -39,7 +39,7 @@ from dralloc.solve.first_fit.candidates import (
 )
 from dralloc.solve.first_fit.free_amounts import NOTHING, WantedAmounts
 from dralloc.solve.first_fit.free_devices import DeviceBound, FreeDevices
-from dralloc.solve.first_fit.search import SearchLedger
+from dralloc.solve.first_fit.search_ledger import SearchLedger
 
 __all__ = ["KnownFailures", "Prospects"]
 

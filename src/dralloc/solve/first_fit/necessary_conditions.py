@@ -19,13 +19,16 @@ from dralloc.problem import (
     Scalar,
 )
 from dralloc.problem.ledger import Ledger
+from dralloc.solve.first_fit.claim_constraints import (
+    ClaimConstraints,
+    Propagator,
+)
 from dralloc.solve.first_fit.counter_bounds import counters_suffice
 from dralloc.solve.first_fit.residual_requests import (
     Residual,
     ResidualRequest,
     fitting,
 )
-from dralloc.solve.first_fit.search import ClaimConstraints, Propagator
 
 __all__ = ["is_infeasible"]
 

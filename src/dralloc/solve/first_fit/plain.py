@@ -43,7 +43,8 @@ from dralloc.problem.ledger import Ledger
 from dralloc.problem.node_footprints import before_footprints
 from dralloc.problem.solution import Grant, Placement, served_by
 from dralloc.problem.subproblem import open_claims
-from dralloc.solve.first_fit.search import DepthFirstSearch, SearchLedger
+from dralloc.solve.first_fit.search import DepthFirstSearch
+from dralloc.solve.first_fit.search_ledger import SearchLedger
 
 __all__ = ["GrantsOfClaims", "PlaceAll", "PlainRun"]
 

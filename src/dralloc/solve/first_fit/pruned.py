@@ -43,7 +43,8 @@ from dralloc.solve.first_fit.candidates import (
 )
 from dralloc.solve.first_fit.necessary_conditions import is_infeasible
 from dralloc.solve.first_fit.residual_requests import ResidualRequest
-from dralloc.solve.first_fit.search import DepthFirstSearch, SearchLedger
+from dralloc.solve.first_fit.search import DepthFirstSearch
+from dralloc.solve.first_fit.search_ledger import SearchLedger
 
 __all__ = ["DEAD_ENDS", "PrunedSearch"]
 

@@ -43,11 +43,8 @@ from dralloc.solve.first_fit.free_amounts import (
 from dralloc.solve.first_fit.known_failures import KnownFailures, Prospects
 from dralloc.solve.first_fit.plain import GrantsOfClaims, PlaceAll, PlainRun
 from dralloc.solve.first_fit.pruned import DEAD_ENDS, PrunedSearch
-from dralloc.solve.first_fit.search import (
-    INVALID_POOLS,
-    SearchLedger,
-    nothing_on,
-)
+from dralloc.solve.first_fit.search import INVALID_POOLS, nothing_on
+from dralloc.solve.first_fit.search_ledger import SearchLedger
 
 __all__ = ["QuickRun"]
 

@@ -1,275 +1,44 @@
 """The search for one demand on one node: depth first, the first full solution wins.
 
-From top to bottom: the ledger, in which the search notes what it takes and from which it takes that back; the
-constraints, which watch each device that is added; and the search itself, which adds devices request by request.
+It is upstream's ``Allocate`` and ``allocateOne``, without its known defects. Claims, requests, alternatives and devices
+are taken as listed; inside one request the next device is looked for behind the previous one, so that combinations are
+tried and never permutations.
+
+One defect is there on demand, for what a scheduler up to 1.36 answers: a candidate that is refused for its taints or by
+a constraint leaves its counters reserved until the search of the node ends, so that partitions which would fit may not
+be found (kubernetes/kubernetes#140436).
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 from functools import cached_property
-from typing import Final, assert_never
+from typing import Final
 
 from dralloc.objects.errors import AllocationError, FatalError, NodeError
-from dralloc.objects.names import RequestName
 from dralloc.problem import (
     MAX_RESULTS,
     Alternative,
     AlternativeIndex,
-    Charge,
     Claim,
-    Constraint,
-    ConstraintKind,
     Device,
     DeviceIndex,
     Node,
     NodeIndex,
     PoolState,
     Problem,
-    Scalar,
     Scope,
 )
-from dralloc.problem.ledger import Ledger
 from dralloc.problem.solution import Grant
 from dralloc.solve.first_fit.candidates import NodeCandidates
+from dralloc.solve.first_fit.claim_constraints import (
+    ClaimConstraints,
+    Propagator,
+)
+from dralloc.solve.first_fit.search_ledger import SearchLedger
 
-__all__ = [
-    "INVALID_POOLS",
-    "ClaimConstraints",
-    "DepthFirstSearch",
-    "Propagator",
-    "SearchLedger",
-    "nothing_on",
-]
-
-# ----------------------------------------------------------------------------
-# The ledger of a search: what the current demand takes is revoked in reverse order, or
-# settled. A device that a demand takes for itself is remembered with the claim that
-# does, because for admin access only what its own claim took is in use (KEP-5018), and
-# because it stands in the way of later requests of the same demand.
-
-
-class SearchLedger(Ledger):
-    """The ledger of one first-fit run. It starts with what allocated claims hold."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem)
-        self._taking: dict[int, list[int]] = defaultdict(list)
-        self._entries: list[tuple[Device, int, bool, Charge]] = []
-
-    def in_use(
-        self, device: Device, alternative: Alternative, claim: int
-    ) -> bool:
-        """Whether the device is taken as far as this request of the current demand's claim is concerned."""
-        if alternative.admin:
-            return claim in self._taking.get(device.slot, ())
-        slot = device.slot
-        return (
-            slot in self.held
-            or slot in self._taking
-            or (not device.shareable and slot in self.shares)
-        )
-
-    def is_in_use_before(self, device: Device) -> bool:
-        """Whether the device was taken before the current demand, without admin access."""
-        if self.is_free(device):
-            return False
-        taken_now = (
-            entered.slot for entered, _, admin, _ in self._entries if not admin
-        )
-        return device.slot not in taken_now
-
-    def state(self, device: Device) -> Hashable:
-        """Return everything about the device that depends on what was taken."""
-        slot = device.slot
-        consumed = frozenset(self.consumed.get(slot, {}).items())
-        return (
-            slot in self.held,
-            slot in self.shares,
-            tuple(self._taking.get(slot, ())),
-            consumed,
-        )
-
-    def covers(
-        self, device: Device, alternative: Alternative, charge: Charge
-    ) -> bool:
-        """Whether the counters allow the allocation. Admin access does not ask for any."""
-        return alternative.admin or self.has_counters(device, charge)
-
-    def take(
-        self,
-        device_index: DeviceIndex,
-        alternative: Alternative,
-        claim: int,
-        charge: Charge,
-    ) -> None:
-        """Enter that the claim of the current demand takes the device with that number."""
-        device = self.problem.devices[device_index]
-        self._entries.append((device, claim, alternative.admin, charge))
-        if not device.shareable:
-            self._taking[device.slot].append(claim)
-        # Admin access consumes capacity while it lasts, and holds nothing else.
-        if alternative.admin:
-            self.consume(device, charge, 1)
-            return
-        self.enter(device, charge, share=device.shareable)
-
-    def give_back(self) -> None:
-        """Revoke the newest entry of the current demand."""
-        device, _, admin, charge = self._entries.pop()
-        if admin:
-            self.consume(device, charge, -1)
-        else:
-            self.revoke(device, charge, share=device.shareable)
-        if not device.shareable:
-            taking = self._taking[device.slot]
-            taking.pop()
-            if not taking:
-                del self._taking[device.slot]
-
-    def reserve(self, device: Device, sign: int = 1) -> None:
-        """Keep, or free again, the counters of a device that is not allocated."""
-        self._consume(device.consumes, sign)
-
-    def revert(self) -> None:
-        """Revoke all entries of the current demand."""
-        while self._entries:
-            self.give_back()
-
-    def settle(self) -> None:
-        """Close the current demand: what it took is in use from now on. Admin access leaves nothing behind."""
-        for device, _, admin, charge in self._entries:
-            if admin:
-                self.consume(device, charge, -1)
-        self._entries.clear()
-        self._taking.clear()
-
-    def release(
-        self, device_index: DeviceIndex, alternative: Alternative
-    ) -> None:
-        """Give back what a demand has settled for. With admin access that is nothing."""
-        charge = self.problem.eligibility.charge(
-            alternative.index, device_index
-        )
-        if charge is not None and not alternative.admin:
-            device = self.problem.devices[device_index]
-            self.revoke(device, charge, share=device.shareable)
-
-
-# ----------------------------------------------------------------------------
-# Constraints as first fit meets them: device by device, each addition revocable
-# (KEP-4381 "Device constraints"). Both kinds are monotonic: once a device is refused,
-# taking more devices never changes that. Claims that are searched for together have
-# those constraints in common that span several claims.
-
-
-class Propagator:
-    """A constraint on devices to come by those that were added: all have a value in common, or no two of them have."""
-
-    def __init__(self, constraint: Constraint) -> None:
-        match constraint.kind:
-            case ConstraintKind.MATCH:
-                self._is_match = True
-            case ConstraintKind.DISTINCT:
-                self._is_match = False
-            case _:
-                assert_never(constraint.kind)
-        # The values of each device; of a match, those that it has in common with all before it.
-        self._added: list[frozenset[Scalar]] = []
-        for values in constraint.scope.held if constraint.scope else ():
-            self.add(values)
-
-    @property
-    def taken(self) -> int:
-        """The number of devices that the constraint covers so far."""
-        return len(self._added)
-
-    @property
-    def common(self) -> frozenset[Scalar] | None:
-        """The values that they have in common, for `matchAttribute`; None as long as there are no devices."""
-        if self._is_match and self._added:
-            return self._added[-1]
-        return None
-
-    def add(self, values: frozenset[Scalar]) -> bool:
-        """Add one device's values; False, and nothing added, if they break the constraint."""
-        added = self._added
-        if added and self._is_match:
-            values = added[-1] & values
-        if added and not values:
-            return False
-        if not self._is_match and any(values & earlier for earlier in added):
-            return False
-        added.append(values)
-        return True
-
-    def remove(self) -> None:
-        """Revoke the newest addition."""
-        self._added.pop()
-
-
-class ClaimConstraints:
-    """The constraints of one claim.
-
-    Parameters
-    ----------
-    spanning
-        What is known of constraints that span several claims; those of this claim are added.
-
-    Notes
-    -----
-    ``states``: all constraints as they stand.
-    """
-
-    def __init__(self, claim: Claim, spanning: dict[Scope, Propagator]) -> None:
-        self.states: list[tuple[Constraint, Propagator]] = []
-        for constraint in claim.constraints:
-            propagator = Propagator(constraint)
-            if constraint.scope:
-                propagator = spanning.setdefault(constraint.scope, propagator)
-            self.states.append((constraint, propagator))
-
-    def add(self, name: RequestName, device: Device) -> bool:
-        """Add a device for that request; False, and nothing added, if some constraint refuses it."""
-        added: list[Propagator] = []
-        for constraint, propagator in self.states:
-            if not constraint.covers(name):
-                continue
-            values = device.attributes.get(constraint.compared(name))
-            # A device without the attribute satisfies no constraint about it.
-            if values is None or not propagator.add(values):
-                for earlier in added:
-                    earlier.remove()
-                return False
-            added.append(propagator)
-        return True
-
-    def remove(self, name: RequestName) -> None:
-        """Revoke the newest addition, which was made for that request."""
-        for constraint, propagator in self.states:
-            if constraint.covers(name):
-                propagator.remove()
-
-    def accepts(self, name: RequestName, device: Device) -> bool:
-        """Whether a device could be added for that request."""
-        if not self.add(name, device):
-            return False
-        self.remove(name)
-        return True
-
-
-# ----------------------------------------------------------------------------
-# The search: upstream's ``Allocate`` and ``allocateOne``, without its known defects.
-# Claims, requests, alternatives and devices are taken as listed; inside one request the
-# next device is looked for behind the previous one, so that combinations are tried and
-# never permutations.
-#
-# One defect is there on demand, for what a scheduler up to 1.36 answers: a candidate
-# that is refused for its taints or by a constraint leaves its counters reserved until
-# the search of the node ends, so that partitions which would fit may not be found
-# (kubernetes/kubernetes#140436).
+__all__ = ["INVALID_POOLS", "DepthFirstSearch", "nothing_on"]
 
 INVALID_POOLS: Final = "invalid resource pools were encountered"
 """What upstream says of nodes on which it found nothing, and which have such pools."""

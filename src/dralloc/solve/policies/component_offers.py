@@ -25,7 +25,7 @@ from dralloc.solve.first_fit.candidates import (
     Place,
     places,
 )
-from dralloc.solve.first_fit.search import SearchLedger
+from dralloc.solve.first_fit.search_ledger import SearchLedger
 from dralloc.solve.policies.component_states import ComponentStates
 from dralloc.solve.policies.node_components import NodeComponent
 

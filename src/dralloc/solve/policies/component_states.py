@@ -21,7 +21,7 @@ from dralloc.problem import (
     indices,
     numbered,
 )
-from dralloc.solve.first_fit.search import SearchLedger
+from dralloc.solve.first_fit.search_ledger import SearchLedger
 from dralloc.solve.policies.node_components import NodeComponent, NodeComponents
 
 __all__ = ["Census", "ComponentStates"]

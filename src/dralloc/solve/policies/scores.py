@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dralloc.problem import Claim, DeviceIndex, NodeIndex, Problem
 from dralloc.problem.solution import Grant, served_by
 from dralloc.solve.first_fit.plain import GrantsOfClaims
-from dralloc.solve.first_fit.search import SearchLedger
+from dralloc.solve.first_fit.search_ledger import SearchLedger
 from dralloc.solve.policies.component_offers import ComponentOffers
 from dralloc.solve.policies.component_states import ComponentStates
 from dralloc.solve.policies.fragmentation import ExpectedFragmentation, typical

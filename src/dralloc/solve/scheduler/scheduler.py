@@ -20,7 +20,7 @@ from dralloc.objects.errors import FatalError
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import NodeIndex
 from dralloc.problem.solution import Placement, Solution
-from dralloc.solve.first_fit.search import SearchLedger
+from dralloc.solve.first_fit.search_ledger import SearchLedger
 from dralloc.solve.scheduler.attempt import Attempt
 from dralloc.solve.scheduler.best_nodes import (
     all_feasible,

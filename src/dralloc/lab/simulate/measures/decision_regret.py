@@ -23,7 +23,7 @@ from dralloc.objects.choices import Choices, Goal
 from dralloc.problem import Demand, DemandIndex, Problem
 from dralloc.problem.solution import Placement, Solution
 from dralloc.solve.first_fit import first_fit
-from dralloc.solve.first_fit.search import SearchLedger
+from dralloc.solve.first_fit.search_ledger import SearchLedger
 from dralloc.solve.optimum import solve
 
 __all__ = ["DecisionRegret", "WatchedPlacer"]

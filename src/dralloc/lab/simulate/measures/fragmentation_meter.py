@@ -25,7 +25,7 @@ from dralloc.problem import Alternative, Charge, NodeIndex, Problem
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.supply import Usage
 from dralloc.solve.first_fit.candidates import CandidateIndex
-from dralloc.solve.first_fit.search import SearchLedger
+from dralloc.solve.first_fit.search_ledger import SearchLedger
 from dralloc.solve.policies.component_offers import ComponentOffers
 from dralloc.solve.policies.component_states import ComponentStates
 from dralloc.solve.policies.fragmentation import (
