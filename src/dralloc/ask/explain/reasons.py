@@ -10,7 +10,7 @@ from typing import Final
 
 from dralloc.ask.context.offers import Offers, Variation
 from dralloc.compile.compiler import CompiledCluster
-from dralloc.compile.inventory.catalog import set_name
+from dralloc.compile.inventory.compatibility_groups import set_name
 from dralloc.objects.api import (
     CapacityRequestPolicy,
     DeviceTaint,

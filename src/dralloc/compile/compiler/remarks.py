@@ -9,7 +9,10 @@ from itertools import islice
 from typing import Final
 
 from dralloc.compile.inventory import Drift
-from dralloc.compile.inventory.catalog import LEFT_ALONE, declares_groups
+from dralloc.compile.inventory.compatibility_groups import (
+    LEFT_ALONE,
+    declares_groups,
+)
 from dralloc.compile.match import MatchTable
 from dralloc.objects.api import (
     ApiObject,

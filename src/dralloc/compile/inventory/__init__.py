@@ -15,17 +15,16 @@ from typing import Final
 from dralloc.compile.inventory.catalog import (
     Catalog,
     PublishedDevice,
-    Skipped,
     compared_values,
-    product_name,
-    product_names,
 )
+from dralloc.compile.inventory.compatibility_groups import Skipped
 from dralloc.compile.inventory.pools import (
     NodeSelections,
     PoolView,
     PoolViews,
     find_reach,
 )
+from dralloc.compile.inventory.product_names import product_name, product_names
 from dralloc.compile.inventory.usage import (
     Drift,
     find_drift,

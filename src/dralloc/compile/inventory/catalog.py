@@ -1,62 +1,46 @@
 """Devices and counters of the pools, numbered in the order in which they are first offered to a node.
 
-First what devices say, made ready once for all that say the same: attribute values, compatibility groups, counters that
-they consume. Then the catalog, and what its devices are called by who buys them.
+First attribute values as constraints compare them. Then the catalog, with the slots of devices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, count, filterfalse, repeat
-from operator import itemgetter
-from typing import Final, cast
+from typing import cast
 
+from dralloc.compile.inventory.compatibility_groups import (
+    grouped_sets,
+    groups_of,
+)
+from dralloc.compile.inventory.consumed_counters import (
+    ByRequest,
+    CounterGroup,
+    CounterLayout,
+)
 from dralloc.compile.inventory.pools import (
     ColumnReader,
     NodeSelections,
     PoolView,
 )
-from dralloc.objects.api import (
-    AttributeValue,
-    CounterSet,
-    DeviceCounterConsumption,
-    ResourceSlice,
-    Unset,
-)
+from dralloc.objects.api import AttributeValue, ResourceSlice, Unset
 from dralloc.objects.api import Counter as ApiCounter
 from dralloc.objects.api import Device as ApiDevice
 from dralloc.objects.api.slices import TYPE_NAMES
 from dralloc.objects.features import Features
 from dralloc.objects.names import CounterID, DeviceID, PoolID
-from dralloc.problem import (
-    NO_GROUPS,
-    Counter,
-    CounterIndex,
-    Device,
-    DeviceIndex,
-    Scalar,
-    SlotIndex,
-)
+from dralloc.problem import Counter, Device, DeviceIndex, Scalar, SlotIndex
 from dralloc.problem.supply import record
 
 __all__ = [
-    "LEFT_ALONE",
     "Catalog",
     "PublishedDevice",
-    "Skipped",
     "Slots",
     "comparable",
     "compared_values",
-    "declares_groups",
-    "product_name",
-    "product_names",
-    "set_name",
 ]
-
-# ----------------------------------------------------------------------------
-# Attribute values as constraints compare them.
 
 
 def comparable(value: AttributeValue, features: Features) -> frozenset[Scalar]:
@@ -86,281 +70,6 @@ def compared_values(
         for name, value in attributes
         if value is not None
     }
-
-
-# ----------------------------------------------------------------------------
-# Compatibility groups (KEP-5963): what may be in use together on one counter set.
-#
-# A device can declare groups for each counter set that it consumes counters of.
-# Whatever is in use on a counter set must have a group in common; devices that
-# declare none are compatible among themselves and with nobody else. Allocated devices
-# count with the groups that the slices say now.
-#
-# With the gate ``DRADeviceCompatibilityGroups`` off (it is alpha in Kubernetes 1.37),
-# upstream skips a device that declares groups, and one that consumes counters of a
-# set on which an allocated device declares groups, so that nothing incompatible is
-# ever in use together. Source of both: upstream's ``compatibility_groups.go``.
-
-LEFT_ALONE: Final = "DRADeviceCompatibilityGroups is off: devices with compatibility groups are not allocated"
-"""The remark about devices that nobody can get."""
-
-
-def declares_groups(device: ApiDevice) -> bool:
-    """Whether the device declares groups anywhere."""
-    return any(
-        consumption.compatibility_groups
-        for consumption in device.consumes_counters
-    )
-
-
-def _grouped_sets(
-    devices: Iterable[ApiDevice], first: int
-) -> Mapping[str, int]:
-    """The counter sets on which some device declares groups, numbered from ``first``."""
-    names: dict[str, None] = {}
-    for device in devices:
-        for consumption in device.consumes_counters:
-            if consumption.compatibility_groups:
-                names[consumption.counter_set] = None
-    return {name: set_number for set_number, name in enumerate(names, first)}
-
-
-def _groups_of(
-    device: ApiDevice, sets: Mapping[str, int]
-) -> tuple[tuple[int, frozenset[str]], ...]:
-    """A device's groups on each of the numbered counter sets of which it consumes."""
-    return tuple(
-        (
-            sets[consumption.counter_set],
-            frozenset(consumption.compatibility_groups or (NO_GROUPS,)),
-        )
-        for consumption in device.consumes_counters
-        if consumption.counter_set in sets
-    )
-
-
-def set_name(
-    number: int, numbered: Device, device: ApiDevice, pool: Iterable[ApiDevice]
-) -> str:
-    """The name of a counter set that the problem numbers, for a device as the problem knows it and as it is published.
-
-    Parameters
-    ----------
-    pool
-        The devices that share counter sets with it, as they are published.
-    """
-    grouped = _grouped_sets(pool, 0)
-    names = (
-        consumption.counter_set
-        for consumption in device.consumes_counters
-        if consumption.counter_set in grouped
-    )
-    # Both list the counter sets with groups in the order in which the device consumes of them.
-    set_numbers = (counter_set for counter_set, _ in numbered.compatibility)
-    return dict(zip(set_numbers, names, strict=True))[number]
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """The features of a pool that are ignored with their gate off.
-
-    ``any``: whether some device declares groups. ``used_sets``: the counter sets on which an allocated one does.
-    """
-
-    any: bool
-    used_sets: frozenset[str]
-
-    @classmethod
-    def of(
-        cls, slices: Iterable[ResourceSlice], allocated: Set[DeviceID]
-    ) -> Skipped:
-        """Collect them from the slices that a pool consists of."""
-        grouped = [
-            (DeviceID(*slice_.pool_id, device.name), consumption.counter_set)
-            for slice_ in slices
-            for device in slice_.spec.devices
-            for consumption in device.consumes_counters
-            if consumption.compatibility_groups
-        ]
-        return cls(
-            bool(grouped),
-            frozenset(
-                counter_set
-                for device, counter_set in grouped
-                if device in allocated
-            ),
-        )
-
-    def concern(self, device: ApiDevice) -> bool:
-        """Whether the device must be left alone because of groups."""
-        return self.any and any(
-            consumption.compatibility_groups
-            or consumption.counter_set in self.used_sets
-            for consumption in device.consumes_counters
-        )
-
-
-# ----------------------------------------------------------------------------
-# Which counters devices consume. A million devices have few ways to, so each is
-# worked out once.
-
-Amount = tuple[CounterIndex, int]
-"""A counter and nanos."""
-
-Fixed = tuple[Amount, ...]
-
-ByRequest = tuple[tuple[CounterIndex, str], ...]
-
-Pick = Callable[[Sequence[Amount]], Fixed]
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """The meaning of a list of consumed counters. Keeps the list's object alive.
-
-    ``fixed`` picks from a group's amounts, ``by_request`` has offsets from the group's first counter.
-    """
-
-    consumptions: Sequence[DeviceCounterConsumption]
-    fixed: Pick
-    by_request: Sequence[tuple[int, str]]
-
-
-class CounterLayout:
-    """The counter sets of a group of slices, and what devices consume of them.
-
-    Equal counter sets, and equal lists of consumed counters, are one object after loading: by that they are known.
-    What is consumed, and how much of it, are the columns ``offsets`` and ``nanos``.
-    """
-
-    def __init__(self, sets: Sequence[CounterSet]) -> None:
-        self.sets = sets
-        self.sets_of: list[str] = []
-        self.names: list[str] = []
-        self.counters: list[ApiCounter] = []
-        for counter_set in sets:
-            for name, counter in counter_set.counters.items():
-                self.sets_of.append(counter_set.name)
-                self.names.append(name)
-                self.counters.append(counter)
-        self.totals = [counter.value.nanos for counter in self.counters]
-        self.offsets: list[int] = []
-        self.nanos: list[int] = []
-        self.by_request = False
-        self._offsets = {
-            name: offset
-            for offset, name in enumerate(
-                zip(self.sets_of, self.names, strict=True)
-            )
-        }
-        self._places: dict[tuple[int, int], int] = {}
-        self._known: dict[int, _Known] = {}
-        self._lists: dict[int, tuple[object, Sequence[_Known]]] = {}
-
-    def known(self, consumptions: Sequence[DeviceCounterConsumption]) -> _Known:
-        """Return the amounts that a device with these consumptions takes."""
-        consumption = self._known.get(id(consumptions))
-        if consumption is None:
-            consumption = self._known[id(consumptions)] = self._read(
-                consumptions
-            )
-        return consumption
-
-    def known_lists(
-        self, consumers: Sequence[Sequence[DeviceCounterConsumption]]
-    ) -> Sequence[_Known]:
-        """Return the amounts that several devices take; the same list of devices is read once."""
-        entry = self._lists.get(id(consumers))
-        if entry is None:
-            entry = self._lists[id(consumers)] = (
-                consumers,
-                [self.known(consumptions) for consumptions in consumers],
-            )
-        return entry[1]
-
-    def _read(self, consumptions: Sequence[DeviceCounterConsumption]) -> _Known:
-        fixed: dict[int, int] = {}
-        by_request = []
-        for consumption in consumptions:
-            for name, consumed in consumption.counters.items():
-                offset = self._offsets.get((consumption.counter_set, name))
-                if offset is None:
-                    continue
-                if consumed.value is not None:
-                    fixed[offset] = fixed.get(offset, 0) + consumed.value.nanos
-                if consumed.value_from is not None:
-                    by_request.append(
-                        (offset, consumed.value_from.capacity_key)
-                    )
-        self.by_request |= bool(by_request)
-        amounts = [amount for amount in fixed.items() if amount[1]]
-        # Who consumes nothing of all its counters still consumes: an overdrawn counter closes it.
-        amounts = amounts or list(fixed.items())[:1]
-        return _Known(
-            consumptions,
-            _pick([self._place(amount) for amount in amounts]),
-            tuple(by_request),
-        )
-
-    def _place(self, amount: tuple[int, int]) -> int:
-        row = self._places.setdefault(amount, len(self._places))
-        if row == len(self.offsets):
-            offset, nanos = amount
-            self.offsets.append(offset)
-            self.nanos.append(nanos)
-        return row
-
-
-def _pick(rows: Sequence[int]) -> Pick:
-    if len(rows) > 1:
-        pick: Pick = itemgetter(*rows)
-        return pick
-    # For one row, `itemgetter` would return the amount instead of a tuple.
-    return lambda amounts: tuple(amounts[row] for row in rows)
-
-
-@dataclass(frozen=True, slots=True)
-class CounterGroup:
-    """The counters of a group of slices, numbered from ``first``."""
-
-    first: int
-    layout: CounterLayout
-    _amounts: list[Amount] = field(default_factory=list)
-
-    def taken(
-        self, consumers: Sequence[Sequence[DeviceCounterConsumption]]
-    ) -> tuple[list[Fixed], Iterable[ByRequest]]:
-        """Return the amounts that devices take, as two columns, given the consumptions of each.
-
-        The first has the index of each counter that a device always consumes, with nanos (KEP-4815). Counters of which
-        it takes none never stand in its way: they are left out, all but one if there are no others. The second has the
-        index of each counter that it consumes by request, with the key of the request's capacity (KEP-5941).
-        """
-        layout, first = self.layout, self.first
-        consumptions = layout.known_lists(consumers)
-        # The layout may have learnt of more amounts since this group last took some of them.
-        new = slice(len(self._amounts), None)
-        counters = map(first.__add__, layout.offsets[new])
-        self._amounts.extend(
-            zip(
-                cast("Iterator[CounterIndex]", counters),
-                layout.nanos[new],
-                strict=True,
-            )
-        )
-        fixed = [
-            consumption.fixed(self._amounts) for consumption in consumptions
-        ]
-        if not layout.by_request:
-            return fixed, repeat(())
-        by_request = []
-        for consumption in consumptions:
-            shifted = [
-                (CounterIndex(first + offset), key)
-                for offset, key in consumption.by_request
-            ]
-            by_request.append(tuple(shifted))
-        return fixed, by_request
 
 
 _NOTHING: Mapping[str, frozenset[Scalar]] = {}
@@ -512,7 +221,7 @@ class Catalog:
             if id(columns) not in self._without_groups:
                 news[id(columns)] = columns
         consumers = (columns.consumers.values() for columns in news.values())
-        sets = _grouped_sets(chain.from_iterable(consumers), self.grouped)
+        sets = grouped_sets(chain.from_iterable(consumers), self.grouped)
         if not sets:
             self._without_groups.update(news)
         self.grouped += len(sets)
@@ -552,7 +261,7 @@ class Catalog:
             if slice_.spec.per_device_node_selection
             else repeat(None),
             columns.binds_to_node,
-            [_groups_of(device, grouped) for device in devices]
+            [groups_of(device, grouped) for device in devices]
             if grouped
             else repeat(()),
             columns.footprint
@@ -565,73 +274,3 @@ class Catalog:
             devices,
             by_request if features.SharedConsumableCapacity else repeat(()),
         )
-
-
-# ----------------------------------------------------------------------------
-# What devices are called by who buys them: a product, and what part of it.
-
-PRODUCTS: Final = ("productName", "model", "product", "deviceName")
-"""Attributes that name a product, in the domain of the driver: the first that a device has counts."""
-
-PARTS: Final = ("profile", "partitionProfile", "partitionType")
-"""Attributes that say which part of a product a device is; the first that it has is added to the product."""
-
-
-def product_name(
-    device: ApiDevice, driver: str, names: Sequence[str] = ()
-) -> str:
-    """Return the product name of a device.
-
-    Parameters
-    ----------
-    names
-        The attributes that tell, all of which count; without any, the first of `PRODUCTS` and of `PARTS` does.
-
-    Returns
-    -------
-    str
-        Values with a slash between them; empty if the device has none of the attributes.
-    """
-    if names:
-        return " / ".join(_values(device, driver, names))
-    product = next(_values(device, driver, PRODUCTS), "")
-    part = next(_values(device, driver, PARTS), "")
-    return " / ".join(filter(None, (product, part)))
-
-
-def product_names(
-    sources: Iterable[PublishedDevice], names: Sequence[str] = ()
-) -> list[str]:
-    """Return the same for published devices. Equal attributes are one object after loading, and are read once."""
-    names_by_attributes: dict[tuple[str, int], str] = {}
-    published_names = []
-    for source in sources:
-        driver = source.slice.spec.driver
-        key = driver, id(source.device.attributes)
-        if key not in names_by_attributes:
-            names_by_attributes[key] = product_name(
-                source.device, driver, names
-            )
-        published_names.append(names_by_attributes[key])
-    return published_names
-
-
-def _values(
-    device: ApiDevice, driver: str, names: Iterable[str]
-) -> Iterator[str]:
-    return (
-        _text(value)
-        for name in names
-        if (value := device.attribute(name, driver)) is not None
-    )
-
-
-def _text(value: AttributeValue) -> str:
-    match value:
-        case Unset():
-            return ""
-        case bool():
-            return str(value).lower()
-        case tuple():
-            return ",".join(map(_text, value))
-    return str(value)
