@@ -4,7 +4,10 @@
 - `dralloc.compile.compiler.extended`: claims for the extended resources that pods ask for;
 - `dralloc.compile.compiler.pod_rules`: what binds pods to nodes and to each other, beside devices;
 - `dralloc.compile.compiler.gangs`: which pods are placed together;
-- `dralloc.compile.compiler.worth`: what namespaces may still use, and what placing a demand is worth;
+- `dralloc.compile.compiler.quotas`: which claims their namespaces may still make;
+- `dralloc.compile.compiler.budgets`: what namespaces use of something that is capped or to be fair;
+- `dralloc.compile.compiler.asked_amounts`: what a demand asks for at least;
+- `dralloc.compile.compiler.worth`: what placing a demand is worth;
 - `dralloc.compile.compiler.remarks`: what users should know about claims that are allocated already;
 - `dralloc.compile.compiler.unmodelled`: what objects say that an answer leaves out.
 
@@ -18,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, Unpack
 
+from dralloc.compile.compiler.budgets import find_budgets
 from dralloc.compile.compiler.demands import (
     ConstraintsAcross,
     Demands,
@@ -29,15 +33,10 @@ from dralloc.compile.compiler.extended import (
 )
 from dralloc.compile.compiler.gangs import Gangs, find_gangs
 from dralloc.compile.compiler.pod_rules import PodRules
+from dralloc.compile.compiler.quotas import Quotas
 from dralloc.compile.compiler.remarks import other_version, remarks
 from dralloc.compile.compiler.unmodelled import Unmodelled, find_unmodelled
-from dralloc.compile.compiler.worth import (
-    Quotas,
-    Worth,
-    annotated_values,
-    find_budgets,
-    worth_of,
-)
+from dralloc.compile.compiler.worth import Worth, annotated_values, worth_of
 from dralloc.compile.inventory import (
     Drift,
     Inventory,
