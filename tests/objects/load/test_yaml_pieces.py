@@ -11,8 +11,7 @@ from dralloc.objects import load as loading
 from dralloc.objects.api.slice_reader import TemplateDevices
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import InputError
-from dralloc.objects.load import load_objects, load_text
-from dralloc.objects.load import yaml_text as yaml_pieces
+from dralloc.objects.load import load_objects, load_text, yaml_pieces
 from dralloc.objects.load.yaml_text import yaml_documents
 from dralloc.objects.save import dump_yaml
 from objects.load.test_slice_texts import both, slice_of

@@ -41,11 +41,8 @@ from dralloc.objects.load.json_text import (
     unpacked,
 )
 from dralloc.objects.load.positions import ObjectSource, SourceText, located
-from dralloc.objects.load.yaml_text import (
-    YamlPieces,
-    documents_of,
-    starts_like_json,
-)
+from dralloc.objects.load.yaml_pieces import YamlPieces
+from dralloc.objects.load.yaml_text import documents_of, starts_like_json
 from dralloc.objects.notebook import Brief
 
 __all__ = [
