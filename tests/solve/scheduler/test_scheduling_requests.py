@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dralloc.compile.pods import DEFAULT_REQUESTS, requests_of
+from dralloc.compile.pods.node_requests import DEFAULT_REQUESTS, requests_of
 from dralloc.objects.api import PodSpec
 
 

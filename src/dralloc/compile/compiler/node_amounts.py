@@ -11,15 +11,9 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from dralloc.compile.pods import (
-    CPU,
-    PODS,
-    PodInfo,
-    PodKind,
-    Term,
-    amounts_of,
-    caps_of,
-)
+from dralloc.compile.pods import PodInfo, PodKind
+from dralloc.compile.pods.node_requests import CPU, PODS, amounts_of, caps_of
+from dralloc.compile.pods.selectors import Term
 from dralloc.objects.api import (
     DeviceRequestAllocationResult,
     Node,

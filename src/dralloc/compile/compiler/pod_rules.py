@@ -29,14 +29,8 @@ from dralloc.compile.compiler.node_amounts import (
     NodeAmounts,
     NodeResources,
 )
-from dralloc.compile.pods import (
-    PodInfo,
-    PodKind,
-    PodKinds,
-    Selector,
-    Term,
-    spread_selector,
-)
+from dralloc.compile.pods import PodInfo, PodKind, PodKinds
+from dralloc.compile.pods.selectors import Selector, Term, spread_selector
 from dralloc.objects.api import Node, Pod, TopologySpreadConstraint
 from dralloc.objects.api.disclosure import HOSTNAME_LABEL
 from dralloc.objects.api.selecting import all_tolerated

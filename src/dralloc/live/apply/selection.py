@@ -13,7 +13,7 @@ from dralloc.ask.scenario import Scenario
 from dralloc.check import violations
 from dralloc.check.objects import Binding
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
-from dralloc.compile.pods import Selector, selector_of
+from dralloc.compile.pods.selectors import Selector, selector_of
 from dralloc.live.apply.executor import claims_of
 from dralloc.live.apply.fence import FENCED_KINDS, without_fence
 from dralloc.live.apply.fence_status import HeldFence, fences_of

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dralloc.compile.pods import PODS
+from dralloc.compile.pods.node_requests import PODS
 from dralloc.solve.scheduler.node_info import NodeInfo
 
 __all__ = ["NodeColumns", "TooLargeError"]

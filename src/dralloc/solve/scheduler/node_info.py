@@ -12,14 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dralloc.compile.pods import (
-    CPU,
-    MEMORY,
-    PODS,
-    HostPort,
-    PodInfo,
-    amounts_of,
-)
+from dralloc.compile.pods import HostPort, PodInfo
+from dralloc.compile.pods.node_requests import CPU, MEMORY, PODS, amounts_of
 from dralloc.objects.api import Node
 from dralloc.problem import NodeIndex
 

@@ -12,7 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from dralloc.compile.pods import PodKind, Term
+from dralloc.compile.pods import PodKind
+from dralloc.compile.pods.selectors import Term
 from dralloc.solve.scheduler.node_info import NodeInfo
 from dralloc.solve.scheduler.plugin import (
     MAX_SCORE,

@@ -14,7 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from dralloc.compile.pods import PodKind, spread_selector
+from dralloc.compile.pods import PodKind
+from dralloc.compile.pods.selectors import spread_selector
 from dralloc.objects.api import TopologySpreadConstraint
 from dralloc.objects.api.disclosure import HOSTNAME_LABEL
 from dralloc.objects.api.selecting import all_tolerated

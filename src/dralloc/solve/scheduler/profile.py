@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from dralloc.compile.pods import CPU, MEMORY
+from dralloc.compile.pods.node_requests import CPU, MEMORY
 from dralloc.objects.api import NodeAffinity, TopologySpreadConstraint
 from dralloc.objects.api.disclosure import HOSTNAME_LABEL
 

@@ -15,11 +15,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dralloc.compile.pods import (
+from dralloc.compile.pods import PodInfo
+from dralloc.compile.pods.node_requests import (
     CPU,
     EPHEMERAL,
     MEMORY,
-    PodInfo,
     caps_of,
     is_scalar,
     requests_of,

@@ -18,7 +18,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from dralloc.compile.pods import PodInfo, PodKind, Term
+from dralloc.compile.pods import PodInfo, PodKind
+from dralloc.compile.pods.selectors import Term
 from dralloc.objects.api import Node
 from dralloc.problem import NodeIndex
 from dralloc.solve.scheduler.node_columns import NodeColumns

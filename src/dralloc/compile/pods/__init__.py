@@ -1,313 +1,38 @@
 """Pods as their nodes see them, in every mode.
 
-First label selectors and pod affinity terms, ready to be asked often; then what a pod requests of its node; then what
-equal pods have in common, worked out once for all of them.
+- `dralloc.compile.pods.selectors`: label selectors and pod affinity terms, ready to be asked often;
+- `dralloc.compile.pods.node_requests`: what a pod requests of its node.
+
+Here is what equal pods have in common, worked out once for all of them.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 from weakref import ref
 
+from dralloc.compile.pods.node_requests import (
+    DEFAULT_REQUESTS,
+    requests_of,
+    taken_by_devices,
+)
+from dralloc.compile.pods.selectors import Term, term_of
 from dralloc.objects.api import (
     Container,
-    LabelSelector,
-    LabelSelectorRequirement,
     Namespace,
     Node,
     Pod,
     PodAffinity,
-    PodAffinityTerm,
     PodSpec,
-    PodStatus,
     TopologySpreadConstraint,
 )
-from dralloc.objects.api.selecting import holds, selector_matches
+from dralloc.objects.api.selecting import selector_matches
 from dralloc.objects.names import ClaimKey
-from dralloc.objects.quantity import NANOS, Quantity
 
-__all__ = [
-    "CPU",
-    "DEFAULT_REQUESTS",
-    "EPHEMERAL",
-    "MEMORY",
-    "PODS",
-    "HostPort",
-    "PodInfo",
-    "PodKind",
-    "PodKinds",
-    "Selector",
-    "Term",
-    "amounts_of",
-    "caps_of",
-    "is_scalar",
-    "requests_of",
-    "selector_of",
-    "spread_selector",
-]
-
-# ----------------------------------------------------------------------------
-# Label selectors and pod affinity terms, ready to be asked often.
-#
-# Source: ``k8s.io/apimachinery/pkg/labels``, ``AffinityTerm`` of
-# ``k8s.io/kube-scheduler/framework``.
-
-Labels = Mapping[str, str]
-
-
-class Selector(NamedTuple):
-    """Conditions on labels that must all hold; None for a selector that selects nothing."""
-
-    requirements: tuple[LabelSelectorRequirement, ...] | None
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it selects everything."""
-        return self.requirements == ()
-
-    def matches(self, labels: Labels) -> bool:
-        """Whether it selects something with these labels."""
-        return self.requirements is not None and all(
-            holds(
-                requirement.operator,
-                requirement.values,
-                labels.get(requirement.key),
-            )
-            for requirement in self.requirements
-        )
-
-
-def selector_of(
-    selector: LabelSelector | None,
-    requirements: Iterable[LabelSelectorRequirement] = (),
-) -> Selector:
-    """A selector of the API; without one nothing is selected."""
-    if selector is None:
-        return Selector(None)
-    labels = _of_same_label(
-        sorted(selector.match_labels), selector.match_labels, "In"
-    )
-    return Selector((*requirements, *labels, *selector.match_expressions))
-
-
-def _of_same_label(
-    keys: Iterable[str], labels: Labels, operator: str
-) -> tuple[LabelSelectorRequirement, ...]:
-    """Conditions that a label is (``In``), or is not (``NotIn``), what it is for these labels (``matchLabelKeys``)."""
-    return tuple(
-        LabelSelectorRequirement(
-            key=key, operator=operator, values=(labels[key],)
-        )
-        for key in keys
-        if key in labels
-    )
-
-
-def spread_selector(
-    constraint: TopologySpreadConstraint, labels: Labels
-) -> Selector:
-    """The pods that a constraint of a pod with these labels counts; an empty selector counts none."""
-    return selector_of(
-        constraint.label_selector,
-        _of_same_label(constraint.match_label_keys, labels, "In"),
-    )
-
-
-class Term(NamedTuple):
-    """A pod affinity term of a pod."""
-
-    namespaces: frozenset[str]
-    namespace_selector: Selector
-    selector: Selector
-    topology_key: str
-    weight: int = 0
-
-    def matches(
-        self, namespace: str, namespace_labels: Labels, labels: Labels
-    ) -> bool:
-        """Whether it means a pod in this namespace with these labels."""
-        return (
-            namespace in self.namespaces
-            or self.namespace_selector.matches(namespace_labels)
-        ) and self.selector.matches(labels)
-
-
-def _term_of(
-    term: PodAffinityTerm, namespace: str, labels: Labels, weight: int = 0
-) -> Term:
-    """A term of a pod in a namespace, with these labels."""
-    # Without either, the term is about the pod's own namespace.
-    in_own_namespace = not term.namespaces and term.namespace_selector is None
-    requirements = (
-        *_of_same_label(term.match_label_keys, labels, "In"),
-        *_of_same_label(term.mismatch_label_keys, labels, "NotIn"),
-    )
-    return Term(
-        namespaces=frozenset(
-            (namespace,) if in_own_namespace else term.namespaces
-        ),
-        namespace_selector=selector_of(term.namespace_selector),
-        selector=selector_of(term.label_selector, requirements),
-        topology_key=term.topology_key,
-        weight=weight,
-    )
-
-
-# ----------------------------------------------------------------------------
-# What a pod requests of its node, in the scheduler's integers: CPU in thousandths,
-# everything else in whole units.
-#
-# Source: ``PodRequests`` of ``k8s.io/component-helpers/resource/helpers.go`` (KEP-753
-# for sidecars, KEP-2837 for requests of the pod as a whole). Sums are exact; only
-# they are rounded up.
-
-CPU: Final = "cpu"
-MEMORY: Final = "memory"
-EPHEMERAL: Final = "ephemeral-storage"
-PODS: Final = "pods"
-
-DEFAULT_REQUESTS: Final[Mapping[str, int]] = {
-    CPU: NANOS // 10,
-    MEMORY: 200 * 1024 * 1024 * NANOS,
-}
-"""What a container counts for in scores that requests nothing, in nanos (``pod_resources.go``)."""
-
-Nanos = dict[str, int]
-
-
-def amounts_of(quantities: Mapping[str, Quantity]) -> dict[str, int]:
-    """Quantities in the scheduler's units."""
-    return _rounded(_nanos(quantities))
-
-
-def requests_of(
-    spec: PodSpec,
-    defaults: Mapping[str, int] | None = None,
-    *,
-    whole_pod: bool = True,
-    of_devices: Mapping[str, int] | None = None,
-) -> dict[str, int]:
-    """The requests of a pod with its overhead.
-
-    Parameters
-    ----------
-    defaults
-        What counts for a container without a request, by resource, in nanos.
-    whole_pod
-        Whether requests of the pod as a whole replace those of its containers.
-    of_devices
-        What its devices take of the node, in nanos (KEP-5517); requests of the pod as a whole replace that, too.
-    """
-    of_containers = _of_containers(spec, defaults or {})
-    of_pod = _of_whole_pod(spec, of_containers) if whole_pod else {}
-    _add(of_containers, of_devices or {})
-    total = {**of_containers, **of_pod}
-    _add(total, _nanos(spec.overhead))
-    return _rounded(total)
-
-
-def caps_of(spec: PodSpec) -> dict[str, int]:
-    """Return the amounts that the pod's own requests leave beside its containers, in nanos."""
-    of_containers = _of_containers(spec, {})
-    return {
-        name: amount - of_containers.get(name, 0)
-        for name, amount in _of_whole_pod(spec, of_containers).items()
-    }
-
-
-def _taken_by_devices(status: PodStatus) -> dict[str, int]:
-    """Return the amounts that a pod's devices take of its node, as the scheduler noted them, in nanos (KEP-5517)."""
-    total: Counter[str] = Counter()
-    for claim in status.node_allocatable_resource_claim_statuses:
-        total.update(_nanos(claim.resources))
-        for mapped in claim.mapping:
-            if mapped.quantity:
-                total[mapped.name] += mapped.quantity.nanos
-        for overhead in claim.overhead:
-            if overhead.per_pod:
-                total[overhead.name] += overhead.per_pod.nanos
-            if overhead.per_container:
-                containers = len(claim.containers)
-                total[overhead.name] += (
-                    containers * overhead.per_container.nanos
-                )
-    return total
-
-
-def is_scalar(resource: str) -> bool:
-    """Whether a resource is neither CPU nor memory nor storage nor pods: huge pages, and what has a domain."""
-    return resource not in (CPU, MEMORY, EPHEMERAL, PODS)
-
-
-def _of_containers(spec: PodSpec, defaults: Mapping[str, int]) -> Nanos:
-    """The larger of what runs in the end and of what each init container needs beside the sidecars before it."""
-    running: Nanos = {}
-    for container in spec.containers:
-        _add(running, _requested(container, defaults))
-    sidecars: Nanos = {}
-    peak: Nanos = {}
-    for container in spec.init_containers:
-        requested = _requested(container, defaults)
-        if container.sidecar:
-            _add(running, requested)
-            _add(sidecars, requested)
-            requested = sidecars
-        else:
-            _add(requested, sidecars)
-        _raise(peak, requested)
-    _raise(running, peak)
-    return running
-
-
-def _of_whole_pod(spec: PodSpec, of_containers: Nanos) -> dict[str, int]:
-    """Requests of the pod as a whole; of what has only a limit, the containers' requests or else the limit count."""
-    limits = {
-        name: limit
-        for name, limit in _nanos(spec.resources.limits).items()
-        if name not in of_containers
-    }
-    return {
-        name: amount
-        for name, amount in {
-            **limits,
-            **_nanos(spec.resources.requests),
-        }.items()
-        if name in (CPU, MEMORY) or name.startswith("hugepages-")
-    }
-
-
-def _requested(container: Container, defaults: Mapping[str, int]) -> Nanos:
-    return {**defaults, **_nanos(container.resources.requested)}
-
-
-def _nanos(quantities: Mapping[str, Quantity]) -> dict[str, int]:
-    return {name: quantity.nanos for name, quantity in quantities.items()}
-
-
-def _add(total: Nanos, amounts: Mapping[str, int]) -> None:
-    for name, amount in amounts.items():
-        total[name] = total.get(name, 0) + amount
-
-
-def _raise(total: dict[str, int], least: Mapping[str, int]) -> None:
-    for name, amount in least.items():
-        total[name] = max(total.get(name, amount), amount)
-
-
-def _rounded(nanos: Mapping[str, int]) -> dict[str, int]:
-    return {
-        name: -(-amount // (NANOS // 1000 if name == CPU else NANOS))
-        for name, amount in nanos.items()
-    }
-
-
-# ----------------------------------------------------------------------------
-# Pods as their nodes see them. What equal pods have in common is worked out once for
-# all of them.
+__all__ = ["HostPort", "PodInfo", "PodKind", "PodKinds"]
 
 _SPREAD_KINDS: Final = (
     "ReplicationController",
@@ -489,11 +214,11 @@ class PodKind:
 
     def _required(self, sort: str) -> Iterator[Term]:
         for term in self._affinity(sort).required:
-            yield _term_of(term, self.namespace, self.labels)
+            yield term_of(term, self.namespace, self.labels)
 
     def _preferred(self, sort: str, sign: int) -> Iterator[Term]:
         for preference in self._affinity(sort).preferred:
-            yield _term_of(
+            yield term_of(
                 preference.pod_affinity_term,
                 self.namespace,
                 self.labels,
@@ -575,7 +300,7 @@ class PodKinds:
             yield PodInfo(
                 pod.key,
                 self._kind(pod),
-                _taken_by_devices(pod.status) if pod.spec.node_name else {},
+                taken_by_devices(pod.status) if pod.spec.node_name else {},
             )
 
     def _kind(self, pod: Pod) -> PodKind:
