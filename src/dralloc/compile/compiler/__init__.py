@@ -3,6 +3,9 @@
 - `dralloc.compile.compiler.demands`: what is to be placed, in which order, and on which nodes it may be;
 - `dralloc.compile.compiler.extended`: claims for the extended resources that pods ask for;
 - `dralloc.compile.compiler.pod_rules`: what binds pods to nodes and to each other, beside devices;
+- `dralloc.compile.compiler.topology`: the domains of nodes;
+- `dralloc.compile.compiler.pod_groups`: the groups that pods are in;
+- `dralloc.compile.compiler.group_trees`: the groups above these;
 - `dralloc.compile.compiler.gangs`: which pods are placed together;
 - `dralloc.compile.compiler.quotas`: which claims their namespaces may still make;
 - `dralloc.compile.compiler.budgets`: what namespaces use of something that is capped or to be fair;

@@ -21,7 +21,6 @@ from functools import cached_property, reduce
 from itertools import chain
 from operator import or_
 
-from dralloc.compile.compiler.gangs import Topology
 from dralloc.compile.compiler.node_amounts import (
     Footprints,
     HostExclusion,
@@ -29,6 +28,7 @@ from dralloc.compile.compiler.node_amounts import (
     NodeAmounts,
     NodeResources,
 )
+from dralloc.compile.compiler.topology import Topology
 from dralloc.compile.pods import PodInfo, PodKind, PodKinds
 from dralloc.compile.pods.selectors import Selector, Term, spread_selector
 from dralloc.objects.api import Node, Pod, TopologySpreadConstraint

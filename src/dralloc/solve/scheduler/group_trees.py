@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dralloc.compile.compiler.gangs import Ancestry, children_needed
+from dralloc.compile.compiler.group_trees import Ancestry, children_needed
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.features import Features
 from dralloc.objects.names import ClaimKey

@@ -27,7 +27,7 @@ from dralloc.ask.whatif.moves.migration import (
 )
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.compile.compiler.extended import extended_claims
-from dralloc.compile.compiler.gangs import Topology
+from dralloc.compile.compiler.topology import Topology
 from dralloc.objects.api import Node as ApiNode
 from dralloc.objects.api import Pod, ResourceClaim
 from dralloc.objects.api.selecting import names_of, selector_matches
