@@ -4,9 +4,12 @@ It reads pods, nodes, groups and namespaces of the cluster by itself, and shares
 them for the searches, nor with the scheduler: what one of them misreads is found here. Devices and amounts of devices
 are the matter of `dralloc.check.problem`.
 
-It is given which pod goes to which node, and what kind of answer that is (`dralloc.check.objects.whereabouts`):
+It is given which pod goes to which node, and what kind of answer that is (`dralloc.check.objects.promise`):
 
-- `dralloc.check.objects.whereabouts`: selectors, taints and amounts by the API's text, and who is where;
+- `dralloc.check.objects.selection`: what selectors select, and which taints are tolerated, by the API's text;
+- `dralloc.check.objects.node_requests`: what a pod requests of its node, by the API's text;
+- `dralloc.check.objects.promise`: what an answer says and promises about pods;
+- `dralloc.check.objects.whereabouts`: who is where;
 - `dralloc.check.objects.affinity`: rules between pods by domain, and whether pods can have come in some order;
 - `dralloc.check.objects.domains`: topology spread; PodGroups, Workloads and CompositePodGroups.
 
@@ -23,19 +26,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from dralloc.check.objects import affinity, domains
-from dralloc.check.objects.whereabouts import (
-    PODS,
-    Binding,
-    Filters,
-    PodOnNode,
-    Promise,
-    Whereabouts,
-    amounts_of,
+from dralloc.check.objects.node_requests import PODS, amounts_of, requests_of
+from dralloc.check.objects.promise import Binding, Filters, Promise
+from dralloc.check.objects.selection import (
     is_tolerated,
     may_be_on_cordoned,
     node_is_selected,
-    requests_of,
 )
+from dralloc.check.objects.whereabouts import PodOnNode, Whereabouts
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.limits import without_garbage_collection
 

@@ -8,17 +8,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from dralloc.check.objects.whereabouts import (
+from dralloc.check.objects.node_requests import extended_resources
+from dralloc.check.objects.selection import (
     Conditions,
-    PodOnNode,
-    Whereabouts,
     all_hold,
     conditions_of,
-    domain_of,
-    extended_resources,
     is_tolerated,
     node_is_selected,
 )
+from dralloc.check.objects.whereabouts import PodOnNode, Whereabouts, domain_of
 from dralloc.objects.api import (
     CompositePodGroup,
     Node,
