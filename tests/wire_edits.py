@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from dralloc.ask.context.node_bars import CORDONED, SHARED
 from dralloc.ask.context.offers import Clause, Variation, clauses_of
-from dralloc.ask.explain.reasons import Change, Place
+from dralloc.ask.explain.changes import Change, Place
 from dralloc.ask.explain.snapshot import DemandSnapshot
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.compile.match import Criteria

@@ -20,14 +20,15 @@ from hypothesis import strategies as st
 from brute_force import best, every_solution
 from crowded import GANG, Crowd
 from dralloc.ask.allocate import allocate
+from dralloc.ask.explain.changes import Change, Cost, Suggestion
 from dralloc.ask.explain.conflict import find_conflict
 from dralloc.ask.explain.conflict_members import Member, members_of
 from dralloc.ask.explain.explanation import Gathering, gather
 from dralloc.ask.explain.nodes import Diagnosis
 from dralloc.ask.explain.oracle import FeasibilityOracle
-from dralloc.ask.explain.reasons import Change, Cost, Suggestion, Wording
 from dralloc.ask.explain.snapshot import placed_before, snapshot_of
 from dralloc.ask.explain.suggestions import find_suggestions
+from dralloc.ask.explain.wording import Wording
 from dralloc.check import violations
 from dralloc.objects.choices import Mode
 from dralloc.objects.cluster import Cluster

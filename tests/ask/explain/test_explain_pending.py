@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dralloc
-from dralloc.ask.explain.reasons import Cost, Suggestion
+from dralloc.ask.explain.changes import Cost, Suggestion
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Table
 from examples import examples

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 
 from dralloc.ask.context.offers import Offers
 from dralloc.ask.explain.nodes import Diagnosis
-from dralloc.ask.explain.reasons import Wording
 from dralloc.ask.explain.snapshot import DemandSnapshot, placed_before
+from dralloc.ask.explain.wording import Wording
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import DemandIndex, NodeIndex, Problem, indices

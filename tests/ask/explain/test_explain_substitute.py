@@ -12,8 +12,8 @@ import pytest
 
 from crowded import GANG, Crowd
 from dralloc.ask.allocate import allocate
+from dralloc.ask.explain.changes import Change
 from dralloc.ask.explain.oracle import FeasibilityOracle
-from dralloc.ask.explain.reasons import Change
 from dralloc.ask.explain.snapshot import placed_before, snapshot_of
 from dralloc.ask.explain.substitutes import substitutes
 from dralloc.compile.compiler import compile_cluster

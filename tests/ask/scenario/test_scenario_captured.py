@@ -20,7 +20,7 @@ from changed_objects import (
 )
 from dralloc import explain, stranded
 from dralloc.ask.allocate import allocate
-from dralloc.ask.explain.reasons import Cost
+from dralloc.ask.explain.changes import Cost
 from dralloc.ask.whatif import MixEntry, defragment, drain, headroom
 from dralloc.ask.whatif.mix_entries import Source
 from dralloc.objects.api.base import changed

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import islice
 
+from dralloc.ask.explain.changes import Change, Cost, Suggestion
 from dralloc.ask.explain.oracle import FeasibilityOracle
-from dralloc.ask.explain.reasons import Change, Cost, Suggestion
 from dralloc.ask.explain.settled_scenario import at_the_moment
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.objects.api import Node

@@ -12,9 +12,9 @@ from functools import reduce
 from itertools import groupby
 from operator import or_
 
+from dralloc.ask.explain.changes import Change
 from dralloc.ask.explain.conflict_members import Member
 from dralloc.ask.explain.oracle import FeasibilityOracle
-from dralloc.ask.explain.reasons import Change
 from dralloc.objects.report import Line, Part, Table
 
 __all__ = ["Conflict", "find_conflict"]

@@ -10,12 +10,10 @@ from itertools import chain
 from typing import Final
 
 from dralloc.ask.context.offers import Variation
+from dralloc.ask.explain.changes import Change, Place, constraint_places
 from dralloc.ask.explain.oracle import FeasibilityOracle
-from dralloc.ask.explain.reasons import (
-    Change,
-    Place,
+from dralloc.ask.explain.wording import (
     Wording,
-    constraint_places,
     constraint_text,
     devices_text,
     request_text,

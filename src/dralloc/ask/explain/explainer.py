@@ -11,7 +11,7 @@ from dralloc.ask.explain.conflict_members import members_of
 from dralloc.ask.explain.explanation import Explanation, compete, gather
 from dralloc.ask.explain.nodes import Diagnosis
 from dralloc.ask.explain.oracle import FeasibilityOracle
-from dralloc.ask.explain.reasons import NodeReason, Wording
+from dralloc.ask.explain.reasons import NodeReason
 from dralloc.ask.explain.snapshot import (
     DemandSnapshot,
     failing_gangs,
@@ -22,6 +22,7 @@ from dralloc.ask.explain.snapshot import (
 )
 from dralloc.ask.explain.suggestion_check import check_suggestions
 from dralloc.ask.explain.suggestions import find_suggestions
+from dralloc.ask.explain.wording import Wording
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.objects.choices import Mode, Options
 from dralloc.objects.errors import DrallocError, no_node

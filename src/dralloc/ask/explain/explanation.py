@@ -13,6 +13,7 @@ from typing import Annotated
 
 from pydantic import AliasPath, BeforeValidator, Field
 
+from dralloc.ask.explain.changes import Suggestion
 from dralloc.ask.explain.conflict import Conflict
 from dralloc.ask.explain.conflict_members import Member
 from dralloc.ask.explain.raised_caps import least_raises
@@ -21,7 +22,6 @@ from dralloc.ask.explain.reasons import (
     FilterReason,
     NodeGroup,
     NodeReason,
-    Suggestion,
     grouped,
 )
 from dralloc.ask.explain.snapshot import DemandSnapshot

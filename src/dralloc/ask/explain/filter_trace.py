@@ -11,9 +11,8 @@ from typing import Final, assert_never
 
 from dralloc.ask.context.context import Context
 from dralloc.ask.context.offers import Variation
-from dralloc.ask.explain.reasons import (
-    Code,
-    FilterReason,
+from dralloc.ask.explain.reasons import Code, FilterReason
+from dralloc.ask.explain.wording import (
     Wording,
     groups_text,
     request_text,

@@ -8,14 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
 from dralloc.ask.context.context import Context, Lift
-from dralloc.ask.explain.reasons import (
-    Change,
-    Code,
-    FilterReason,
-    constraint_places,
-    constraint_text,
-    request_text,
-)
+from dralloc.ask.explain.changes import Change, constraint_places
+from dralloc.ask.explain.reasons import Code, FilterReason
+from dralloc.ask.explain.wording import constraint_text, request_text
 from dralloc.problem import (
     MAX_RESULTS,
     Claim,

@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from dralloc.ask.explain.filter_trace import FilterTrace
 from dralloc.ask.explain.joint_reasons import JointReason
-from dralloc.ask.explain.reasons import Code, FilterReason, NodeReason, Wording
+from dralloc.ask.explain.reasons import Code, FilterReason, NodeReason
 from dralloc.ask.explain.snapshot import DemandSnapshot
+from dralloc.ask.explain.wording import Wording
 from dralloc.objects.errors import NodeError
 from dralloc.problem import NodeIndex, PoolState
 from dralloc.problem.equivalence import inventory_key

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from dralloc.ask.context.context import Context, Lift, Screening
-from dralloc.ask.explain.reasons import Change
+from dralloc.ask.explain.changes import Change
 from dralloc.ask.explain.snapshot import DemandSnapshot
 from dralloc.check import check
 from dralloc.compile.compiler import CompiledCluster

@@ -11,8 +11,9 @@ from typing import Final
 
 from pydantic import Field
 
+from dralloc.ask.explain.changes import Suggestion
 from dralloc.ask.explain.explanation import Explanation
-from dralloc.ask.explain.reasons import ADVICE, Code, NodeGroup, Suggestion
+from dralloc.ask.explain.reasons import ADVICE, Code, NodeGroup
 from dralloc.objects.answer import Fields, Key, Timings, Word
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Line, Part, Table, counted

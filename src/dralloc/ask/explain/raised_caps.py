@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from dralloc.ask.explain.changes import Change, Cost, Suggestion
 from dralloc.ask.explain.conflict_members import Member, MemberKind
 from dralloc.ask.explain.oracle import FeasibilityOracle
-from dralloc.ask.explain.reasons import Change, Cost, Suggestion
 from dralloc.ask.explain.snapshot import Caps
 from dralloc.objects.report import amount
 from dralloc.objects.user_rules import BudgetKey

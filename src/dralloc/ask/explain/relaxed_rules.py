@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dralloc.ask.context.node_bars import Bar
+from dralloc.ask.explain.changes import Cost, Suggestion
 from dralloc.ask.explain.conflict_members import Member, MemberKind
 from dralloc.ask.explain.oracle import FeasibilityOracle
-from dralloc.ask.explain.reasons import Cost, Suggestion
 from dralloc.objects.report import at_most
 from dralloc.problem import NodeIndex
 

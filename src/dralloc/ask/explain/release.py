@@ -22,8 +22,8 @@ from typing import Final, NamedTuple
 from dralloc.ask.context.context import Context, Screening
 from dralloc.ask.context.node_bars import Resettling
 from dralloc.ask.context.offers import TableOffers
+from dralloc.ask.explain.changes import Change, Cost, Suggestion
 from dralloc.ask.explain.oracle import FeasibilityOracle, in_whole
-from dralloc.ask.explain.reasons import Change, Cost, Suggestion
 from dralloc.ask.explain.snapshot import charged
 from dralloc.check import check
 from dralloc.compile.match.requests import compile_claim

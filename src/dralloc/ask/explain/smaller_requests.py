@@ -8,16 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from dralloc.ask.context.offers import Variation
+from dralloc.ask.explain.changes import Change, Cost, Place, Suggestion
 from dralloc.ask.explain.conflict_members import alternatives_of
 from dralloc.ask.explain.oracle import Certificate, FeasibilityOracle
-from dralloc.ask.explain.reasons import (
-    Change,
-    Cost,
-    Place,
-    Suggestion,
-    devices_text,
-    request_text,
-)
+from dralloc.ask.explain.wording import devices_text, request_text
 from dralloc.objects.quantity import Format, Quantity
 from dralloc.objects.report import amount
 from dralloc.problem import Alternative, numbered

@@ -21,7 +21,7 @@ from dralloc.ask.context.node_bars import (
     pod_of,
 )
 from dralloc.ask.context.offers import Offers, TableOffers
-from dralloc.ask.explain.reasons import Change
+from dralloc.ask.explain.changes import Change
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.objects.assembly.unasked import Unasked
 from dralloc.objects.errors import DrallocError, did_you_mean

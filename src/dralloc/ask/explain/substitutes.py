@@ -8,13 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from dralloc.ask.context.offers import TableOffers, Variation
+from dralloc.ask.explain.changes import Change, Cost, Place, Suggestion
 from dralloc.ask.explain.conflict_members import alternatives_of
 from dralloc.ask.explain.oracle import Certificate, FeasibilityOracle
-from dralloc.ask.explain.reasons import (
-    Change,
-    Cost,
-    Place,
-    Suggestion,
+from dralloc.ask.explain.wording import (
     devices_text,
     request_text,
     toleration_text,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dralloc.ask.answer_checks import check_newcomers
+from dralloc.ask.explain.changes import Cost, Suggestion
 from dralloc.ask.explain.oracle import FeasibilityOracle
-from dralloc.ask.explain.reasons import Cost, Suggestion
 from dralloc.ask.explain.settled_scenario import at_the_moment
 from dralloc.check.objects import Binding
 

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from itertools import chain
 
 from dralloc.ask.explain.added_nodes import added_nodes
+from dralloc.ask.explain.changes import Change, Suggestion
 from dralloc.ask.explain.conflict_members import Member
 from dralloc.ask.explain.oracle import FeasibilityOracle
 from dralloc.ask.explain.raised_caps import raised_caps
-from dralloc.ask.explain.reasons import Change, Suggestion
 from dralloc.ask.explain.relaxed_rules import relaxed_rules
 from dralloc.ask.explain.release import releases
 from dralloc.ask.explain.smaller_requests import scaled_down
