@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from dralloc.ask.context.node_bars import CORDONED, SHARED
+from dralloc.ask.context.exclusions import CORDONED, SHARED
 from dralloc.ask.context.offers import Clause, Variation, clauses_of
 from dralloc.ask.explain.changes import Change, Place
 from dralloc.ask.explain.snapshot import DemandSnapshot

@@ -4,7 +4,7 @@
 """
 
 from dralloc.ask.context.context import Context, Lift, Screening
-from dralloc.ask.context.node_bars import Exclusions
+from dralloc.ask.context.exclusions import Exclusions
 from dralloc.ask.context.offers import Offers, TableOffers
 
 __all__ = [

@@ -20,8 +20,8 @@ from math import comb
 from typing import Final, NamedTuple
 
 from dralloc.ask.context.context import Context, Screening
-from dralloc.ask.context.node_bars import Resettling
 from dralloc.ask.context.offers import TableOffers
+from dralloc.ask.context.resettling import Resettling
 from dralloc.ask.explain.changes import Change, Cost, Suggestion
 from dralloc.ask.explain.oracle import FeasibilityOracle, in_whole
 from dralloc.ask.explain.snapshot import charged

@@ -12,15 +12,10 @@ from functools import partial
 from typing import Final
 
 from dralloc.ask.context.context import Context
-from dralloc.ask.context.node_bars import (
-    SHARED,
-    Bar,
-    Exclusions,
-    NodeBars,
-    SettledPods,
-    pod_of,
-)
+from dralloc.ask.context.exclusions import SHARED, Exclusions, pod_of
+from dralloc.ask.context.node_bars import Bar, NodeBars
 from dralloc.ask.context.offers import Offers, TableOffers
+from dralloc.ask.context.settled_pods import SettledPods
 from dralloc.ask.explain.changes import Change
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.objects.assembly.unasked import Unasked

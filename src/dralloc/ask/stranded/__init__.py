@@ -25,7 +25,8 @@ from typing import Annotated, Final, Unpack
 
 from pydantic import BeforeValidator, Field, ValidationInfo
 
-from dralloc.ask.context.node_bars import NodeBars, SettledPods
+from dralloc.ask.context.node_bars import NodeBars
+from dralloc.ask.context.settled_pods import SettledPods
 from dralloc.ask.scenario import Scenario
 from dralloc.ask.stranded.quantities import Cause, Quantities, QuantityKey
 from dralloc.ask.stranded.split import Grantable, Splitter, distinct

@@ -23,7 +23,8 @@ from math import gcd
 from typing import Final, NamedTuple
 
 from dralloc.ask.context.context import Context, Screening
-from dralloc.ask.context.node_bars import CORDONED, Exclusions, NodeBars
+from dralloc.ask.context.exclusions import CORDONED, Exclusions
+from dralloc.ask.context.node_bars import NodeBars
 from dralloc.ask.stranded.quantities import (
     LIFTED_IN_ORDER,
     Cause,

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import accumulate, chain
 from typing import NamedTuple
 
-from dralloc.ask.context.node_bars import pod_of
+from dralloc.ask.context.exclusions import pod_of
 from dralloc.ask.explain.snapshot import find_demand
 from dralloc.ask.scenario import Scenario
 from dralloc.ask.whatif.eviction_costs import (
