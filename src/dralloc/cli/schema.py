@@ -29,7 +29,7 @@ DOCUMENTS: Final = {
     "headroom": ("ask.whatif.document", "HeadroomDocument"),
     "partition-layout": ("ask.whatif.document", "PartitionLayoutDocument"),
     "preempt": ("ask.whatif.document", "PreemptionDocument"),
-    "stranded": ("ask.stranded", "StrandingDocument"),
+    "stranded": ("ask.stranded.stranding", "StrandingDocument"),
     "validate": ("lint.validate.violations", "ValidationDocument"),
 }
 """By command the module and the name of the document that it prints as JSON."""
