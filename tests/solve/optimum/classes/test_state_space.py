@@ -12,6 +12,11 @@ import pytest
 
 from dralloc.problem import Charge, ConstraintKind
 from dralloc.solve.optimum.classes import state_space
+from dralloc.solve.optimum.classes.assignments import (
+    Effort,
+    State,
+    TooMuchEffort,
+)
 from dralloc.solve.optimum.classes.bins import (
     BinClass,
     DeviceView,
@@ -24,12 +29,7 @@ from dralloc.solve.optimum.classes.demand_classes import (
     ItemGroup,
     Requirement,
 )
-from dralloc.solve.optimum.classes.state_space import (
-    Effort,
-    State,
-    StateSpace,
-    TooMuchEffort,
-)
+from dralloc.solve.optimum.classes.state_space import StateSpace
 
 WHOLE, PART = 0, 1
 """Two types of items."""

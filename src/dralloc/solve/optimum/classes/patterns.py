@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dralloc.solve.optimum.classes.demand_classes import Requirement
-from dralloc.solve.optimum.classes.state_space import (
+from dralloc.solve.optimum.classes.assignments import (
     Effort,
     State,
-    StateSpace,
     TooMuchEffort,
-    Transition,
 )
+from dralloc.solve.optimum.classes.demand_classes import Requirement
+from dralloc.solve.optimum.classes.state_space import StateSpace, Transition
 
 __all__ = ["Pattern", "maximal_patterns"]
 

@@ -16,11 +16,8 @@ from dralloc.solve.optimum.classes.demand_classes import (
     ServingMode,
 )
 from dralloc.solve.optimum.classes.patterns import Pattern
-from dralloc.solve.optimum.classes.state_space import (
-    StateSpace,
-    Transition,
-    UnitLayout,
-)
+from dralloc.solve.optimum.classes.state_space import StateSpace, Transition
+from dralloc.solve.optimum.classes.unit_layouts import UnitLayout
 from dralloc.solve.optimum.rows import Term
 from dralloc.solve.optimum.solvers import cp_model
 
