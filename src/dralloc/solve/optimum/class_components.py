@@ -42,7 +42,7 @@ from dralloc.solve.optimum.packing.instance import (
 )
 from dralloc.solve.optimum.stopping import Stop
 
-__all__ = ["class_components"]
+__all__ = ["ClassComponent", "class_components"]
 
 _MOST_SIZES: Final = 8
 """With more sizes of one capacity a flow is smaller than patterns."""

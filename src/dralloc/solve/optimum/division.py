@@ -23,16 +23,19 @@ from collections.abc import (
     Sequence,
     Set,
 )
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Final
+from typing import Final, assert_never
 
 from dralloc.objects.choices import Options
 from dralloc.objects.errors import AllocationError
 from dralloc.problem import Problem
 from dralloc.problem.indices import DemandIndex
 from dralloc.solve.optimum.candidates import CandidateSurvey
-from dralloc.solve.optimum.class_components import class_components
+from dralloc.solve.optimum.class_components import (
+    ClassComponent,
+    class_components,
+)
 from dralloc.solve.optimum.classes.bins import Bin, BinClassifier, find_bins
 from dralloc.solve.optimum.classes.budgeted_amounts import (
     BudgetedAmounts,
@@ -135,38 +138,68 @@ def divide(
     amounts: BudgetedAmounts = {}
     if problem.budgets:
         amounts = budgeted_amounts(problem, demand_classes, usable)
-    counted: list[Counted] = []
-    packed: list[PackingInstance] = []
-    per_device = [*demand_classes.unclassified]
+    parts = _DividedDemands(list(demand_classes.unclassified))
     for component in stop.each(class_components(demand_classes, spaces, stop)):
         formulation = None
         if component.is_apart(unfit):
             formulation = component.formulate(
                 problem, demand_classes, options.thresholds, amounts, stop
             )
-        if formulation is None:
-            per_device += _members(component.classes)
-        elif isinstance(formulation, Counted):
-            counted.append(formulation)
-        else:
-            packed.append(formulation)
-    namespaces = {
-        problem.demands[demand].key.namespace for demand in per_device
-    }
-    if not namespaces.isdisjoint(demand_classes.with_budgets):
-        # What a budget is about is decided at once.
-        for component_counted in counted:
-            if component_counted.has_budgets:
-                per_device += component_counted.demands
-        counted = [
-            component for component in counted if not component.has_budgets
-        ]
+        parts.enter(component, formulation)
+    parts.keep_budgets_together(problem, demand_classes.with_budgets)
     return Division(
-        tuple(counted),
-        tuple(packed),
-        tuple(sorted(per_device)),
+        tuple(parts.counted),
+        tuple(parts.packed),
+        tuple(sorted(parts.per_device)),
         tuple(usable.failures.values()),
     )
+
+
+@dataclass(slots=True)
+class _DividedDemands:
+    """A division as far as it is known."""
+
+    per_device: list[DemandIndex]
+    counted: list[Counted] = field(default_factory=list)
+    packed: list[PackingInstance] = field(default_factory=list)
+
+    def enter(
+        self,
+        component: ClassComponent,
+        formulation: Counted | PackingInstance | None,
+    ) -> None:
+        """Enter a component as it is formulated; without that its demands are for the per-device model."""
+        match formulation:
+            case None:
+                self.per_device += _members(component.classes)
+            case Counted():
+                self.counted.append(formulation)
+            case PackingInstance():
+                self.packed.append(formulation)
+            case _:
+                assert_never(formulation)
+
+    def keep_budgets_together(
+        self, problem: Problem, with_budgets: Set[str]
+    ) -> None:
+        """Leave all that has budgets to the per-device model if it has some of it: a budget is decided at once.
+
+        Parameters
+        ----------
+        with_budgets
+            The namespaces that have a budget.
+        """
+        namespaces = {
+            problem.demands[demand].key.namespace for demand in self.per_device
+        }
+        if namespaces.isdisjoint(with_budgets):
+            return
+        for component in self.counted:
+            if component.has_budgets:
+                self.per_device += component.demands
+        self.counted = [
+            component for component in self.counted if not component.has_budgets
+        ]
 
 
 def _members(classes: Iterable[DemandClass]) -> list[DemandIndex]:
