@@ -113,6 +113,15 @@ class _Members:
 
     def own(self) -> Iterator[Member]:
         """The criteria of the demand itself."""
+        yield from self._constraints()
+        for claim_index, claim in enumerate(self.claims):
+            yield from self._requests(claim_index, claim)
+        for position, claim, alternative in alternatives_of(self.claims):
+            about = request_text(claim, alternative)
+            yield from self._clauses(position, about, alternative)
+            yield from self._amounts(position, about, alternative)
+
+    def _constraints(self) -> Iterator[Member]:
         for positions in constraint_places(self.claims):
             claim_index, index = positions[0]
             constraint = self.claims[claim_index].constraints[index]
@@ -120,60 +129,52 @@ class _Members:
             title = f"claim {self.claims[claim_index].key}, {rule}"
             if constraint.scope:
                 title = constraint_text(constraint, index)
-            yield Member(
-                MemberKind.CONSTRAINT,
-                title,
-                Change(constraints=frozenset(positions)),
+            change = Change(constraints=frozenset(positions))
+            yield Member(MemberKind.CONSTRAINT, title, change)
+
+    def _requests(self, claim_index: int, claim: Claim) -> Iterator[Member]:
+        """The requests of a claim; or the claim, where it has none because something is wrong with it."""
+        if claim.defect and not claim.requests:
+            change = Change(claims=frozenset({claim_index}))
+            yield Member(MemberKind.REQUEST, claim.defect, change)
+        for index, request in enumerate(claim.requests):
+            title = request_text(claim, request)
+            asked = " or ".join(
+                alternative.defect.removeprefix(f"{title}: ")
+                or self._asked(alternative)
+                for alternative in request.alternatives
             )
-        for claim_index, claim in enumerate(self.claims):
-            if claim.defect and not claim.requests:
-                yield Member(
-                    MemberKind.REQUEST,
-                    claim.defect,
-                    Change(claims=frozenset({claim_index})),
-                )
-            for index, request in enumerate(claim.requests):
-                title = request_text(claim, request)
-                alternatives_text = " or ".join(
-                    alternative.defect.removeprefix(f"{title}: ")
-                    or self._asked(alternative)
-                    for alternative in request.alternatives
-                )
-                has_defect = any(
-                    alternative.defect for alternative in request.alternatives
-                )
-                change = Change(requests=frozenset({(claim_index, index)}))
-                yield Member(
-                    MemberKind.REQUEST,
-                    title,
-                    change,
-                    alternatives_text
-                    if has_defect
-                    else f"asks for {alternatives_text}",
-                )
-        for position, claim, alternative in alternatives_of(self.claims):
-            about = request_text(claim, alternative)
-            for index, clause in enumerate(
-                self.offers.clauses(alternative.index)
-            ):
-                change = Change(
-                    variations={position: Variation(without=frozenset({index}))}
-                )
-                kind = (
-                    MemberKind.CLASS if clause.of_class else MemberKind.SELECTOR
-                )
-                yield Member(kind, f"{about}, {clause}", change)
-            for name, quantity in self.offers.amounts(
-                alternative.index
-            ).items():
-                change = Change(
-                    variations={position: Variation(unasked=frozenset({name}))}
-                )
-                yield Member(
-                    MemberKind.AMOUNT,
-                    f"{about}, capacity {name}: {quantity}",
-                    change,
-                )
+            has_defect = any(
+                alternative.defect for alternative in request.alternatives
+            )
+            yield Member(
+                MemberKind.REQUEST,
+                title,
+                Change(requests=frozenset({(claim_index, index)})),
+                asked if has_defect else f"asks for {asked}",
+            )
+
+    def _clauses(
+        self, position: Place, about: str, alternative: Alternative
+    ) -> Iterator[Member]:
+        """The clauses of an alternative's selectors, and of its class."""
+        clauses = self.offers.clauses(alternative.index)
+        for index, clause in enumerate(clauses):
+            kind = MemberKind.CLASS if clause.of_class else MemberKind.SELECTOR
+            variation = Variation(without=frozenset({index}))
+            change = Change(variations={position: variation})
+            yield Member(kind, f"{about}, {clause}", change)
+
+    def _amounts(
+        self, position: Place, about: str, alternative: Alternative
+    ) -> Iterator[Member]:
+        """The amounts of capacities that an alternative asks for."""
+        amounts = self.offers.amounts(alternative.index)
+        for name, quantity in amounts.items():
+            title = f"{about}, capacity {name}: {quantity}"
+            variation = Variation(unasked=frozenset({name}))
+            change = Change(variations={position: variation})
+            yield Member(MemberKind.AMOUNT, title, change)
 
     def _asked(self, alternative: Alternative) -> str:
         of_class = self.offers.class_name(alternative.index)

@@ -1,133 +1,35 @@
-"""Drains nodes: finds new places for the claims of some nodes, or the reason why there are none.
+"""Drains nodes: finds new places for the claims of some nodes, or says why there are none.
 
-First why not: a smallest set of claims that cannot go, and the rules in the way of a single one.
+The reason why not all of them can go is looked for in `dralloc.ask.whatif.obstacle`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Unpack
 
-from dralloc.ask.explain.conflict import Conflict, find_conflict
-from dralloc.ask.explain.conflict_members import members_of
-from dralloc.ask.explain.oracle import FeasibilityOracle
-from dralloc.ask.explain.snapshot import find_demand, snapshot_of
+from dralloc.ask.explain.conflict import Conflict
 from dralloc.ask.whatif.defragment import Itinerary
 from dralloc.ask.whatif.document import DrainDocument
-from dralloc.ask.whatif.models.selection import with_time_left
 from dralloc.ask.whatif.moves.cluster_migration import (
     ClaimGroup,
     ClaimUsers,
     ClusterMigration,
 )
 from dralloc.ask.whatif.moves.rearrange import rearrange
-from dralloc.objects.choices import Choices, Mode, NodelessWords, spelled_out
+from dralloc.ask.whatif.obstacle import Obstacle
+from dralloc.objects.choices import Choices, NodelessWords, spelled_out
 from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError, no_node
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Line, Part, Table
 from dralloc.show.question import Provisional
-from dralloc.solve.optimum import Options
 from dralloc.solve.optimum.stopping import Stop
 from dralloc.solve.work import phase
 
 __all__ = ["Drain", "drain"]
-
-# ----------------------------------------------------------------------------
-# Why not all groups can go: a smallest set of claims that cannot, and the rules in
-# the way of a single one.
-
-
-class _OpenError(Exception):
-    """The time was too short to tell whether some groups can go."""
-
-
-@dataclass(frozen=True)
-class Obstacle:
-    """Looks for the reason why the groups of a movable cannot all go."""
-
-    movable: ClusterMigration
-    options: Options
-    stop: Stop
-
-    def find(
-        self, *, proven: bool
-    ) -> tuple[tuple[ClaimKey, ...], Conflict | None]:
-        """The claims that cannot all go, though without one group of them the rest could; none if time is too short."""
-        if not proven:
-            return (), None
-        try:
-            groups = self._minimal(self.movable.groups)
-        except _OpenError:
-            return (), None
-        claims = tuple(
-            key
-            for group in groups
-            for key in group.claims
-            if key in self.movable.must
-        )
-        return claims, self._rules(groups[0]) if len(groups) == 1 else None
-
-    def _minimal(self, groups: Sequence[ClaimGroup]) -> tuple[ClaimGroup, ...]:
-        """Groups that cannot all go: one after the other is left out, as long as the rest cannot.
-
-        Who goes can make room for others, so those who were needed are tried again until all of them are.
-        """
-        for group in groups:
-            if not self._can_go([group]):
-                return (group,)
-        conflicting, before = tuple(groups), tuple[ClaimGroup, ...]()
-        while conflicting != before:
-            before = conflicting
-            for group in before:
-                without = tuple(
-                    remaining
-                    for remaining in conflicting
-                    if remaining is not group
-                )
-                if not self._can_go(without):
-                    conflicting = without
-        return conflicting
-
-    def _can_go(self, groups: Sequence[ClaimGroup]) -> bool:
-        """Whether these groups can all go while the others stay."""
-        group_indices = {
-            index
-            for index, group in enumerate(self.movable.groups)
-            if group in groups
-        }
-        worth = sum(
-            key in self.movable.must for group in groups for key in group.claims
-        )
-        if self.stop.reached():
-            raise _OpenError
-        limited = with_time_left(self.options, self.stop)
-        tier = rearrange(
-            self.movable.migration.only(group_indices), None, limited
-        ).tiers[0]
-        if tier.value < worth <= tier.bound:
-            raise _OpenError
-        return tier.value == worth
-
-    def _rules(self, group: ClaimGroup) -> Conflict | None:
-        """The rules in the way of a group of one pod, or of a claim that no pod uses."""
-        if len(group.pods) > 1:
-            return None
-        moving = tuple(key for key in group.claims if key in self.movable.must)
-        compiled = replace(
-            self.movable, groups=(ClaimGroup(moving, group.pods),)
-        ).compiled
-        demand = find_demand(
-            compiled,
-            None if group.pods else group.claims[0],
-            group.pods[0].key if group.pods else None,
-        )
-        oracle = FeasibilityOracle(
-            snapshot_of(compiled, demand, ()), compiled, Mode.OPTIMAL
-        )
-        return find_conflict(oracle, members_of(oracle))
 
 
 @dataclass(frozen=True, repr=False)
@@ -289,26 +191,16 @@ def drain(
             .with_gates(options.features)
         )
         _check_names(users, nodes)
-        drained = frozenset(users.by_name[name] for name in nodes)
-        # The claims of each group that can be used from these nodes only.
-        tied = []
-        for group in users.groups():
-            keys = [
-                key
-                for key in group.claims
-                if drained.issuperset(users.reach(key))
-            ]
-            tied.append((group, keys))
+        tied = _tied_claims(users, nodes)
         free = [
             (group, keys)
             for group, keys in tied
             if keys and users.is_settled(group) and not _has_daemon(group)
         ]
         claims = tuple(key for _, keys in free for key in keys)
-        groups = tuple(group for group, _ in free)
         movable = ClusterMigration(
             users,
-            groups,
+            tuple(group for group, _ in free),
             frozenset(claims),
             frozenset(nodes),
             pending=False,
@@ -344,6 +236,20 @@ def drain(
         unmodelled=movable.unmodelled,
         timings=timings,
     )
+
+
+def _tied_claims(
+    users: ClaimUsers, nodes: Sequence[str]
+) -> list[tuple[ClaimGroup, list[ClaimKey]]]:
+    """Return the groups of users, each with those of its claims that can be used from these nodes only."""
+    drained = frozenset(users.by_name[name] for name in nodes)
+    tied = []
+    for group in users.groups():
+        keys = [
+            key for key in group.claims if drained.issuperset(users.reach(key))
+        ]
+        tied.append((group, keys))
+    return tied
 
 
 def _check_names(users: ClaimUsers, nodes: Sequence[str]) -> None:
