@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf
 
@@ -18,7 +18,7 @@ from dralloc.problem.solution import Placement, Solution
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.recreate import top_down
 from dralloc.solve.recreate.starts import Starts
-from dralloc.solve.recreate.top_down import improved_from_the_top
+from dralloc.solve.recreate.top_down import TopDown
 from examples import examples
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 
@@ -48,11 +48,21 @@ def placed_of_higher(problem: Problem, placements: Sequence[Placement]) -> int:
     )
 
 
+def improved_from_the_top(
+    problem: Problem,
+    start: Sequence[Placement],
+    options: Options | None = None,
+    seconds_left: Callable[[], float] = lambda: 60.0,
+) -> list[tuple[Placement, ...]]:
+    search = TopDown(problem, 60.0)
+    return list(search.improved(start, options or Options(), seconds_left))
+
+
 def test_higher_priorities_are_placed_as_if_the_others_were_not_there() -> None:
     problem = sizes_of_two_priorities()
     start = first_fit(problem).placements
     assert placed_of_higher(problem, start) < 2 * NODES
-    [answer] = improved_from_the_top(problem, start, Options(), lambda: 60.0)
+    [answer] = improved_from_the_top(problem, start)
     assert violations(problem, Solution(answer)) == []
     assert placed_of_higher(problem, answer) == 2 * NODES
 
@@ -68,7 +78,7 @@ def test_the_others_come_back_where_there_is_room() -> None:
     builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 1})))
     problem = builder.problem()
     start = first_fit(problem).placements
-    [answer] = improved_from_the_top(problem, start, Options(), lambda: 60.0)
+    [answer] = improved_from_the_top(problem, start)
     assert len(answer) == len(problem.demands)
 
 
@@ -85,9 +95,7 @@ def test_nobody_steps_aside_whose_gang_does_not() -> None:
     problem = builder.problem()
     start = first_fit(problem).placements
     assert [placement.demand for placement in start] == [0, 1]
-    assert not list(
-        improved_from_the_top(problem, start, Options(), lambda: 60.0)
-    )
+    assert not improved_from_the_top(problem, start)
 
 
 def test_where_few_wait_all_are_searched_together(
@@ -97,20 +105,13 @@ def test_where_few_wait_all_are_searched_together(
     problem = sizes_of_two_priorities()
     start = first_fit(problem).placements
     assert placed_of_higher(problem, start) > 0
-    assert not list(
-        improved_from_the_top(problem, start, Options(), lambda: 60.0)
-    )
+    assert not improved_from_the_top(problem, start)
 
 
 def test_no_priority_is_begun_when_half_of_the_time_is_over() -> None:
     problem = sizes_of_two_priorities()
     start = first_fit(problem).placements
-    seconds = iter([60.0])
-    assert not list(
-        improved_from_the_top(
-            problem, start, Options(), lambda: next(seconds, 29.0)
-        )
-    )
+    assert not improved_from_the_top(problem, start, seconds_left=lambda: 29.0)
 
 
 def test_values_inside_a_priority_are_no_reason() -> None:
@@ -118,9 +119,7 @@ def test_values_inside_a_priority_are_no_reason() -> None:
     demands = [replace(demand, priority=0) for demand in problem.demands]
     problem = replace(problem, demands=tuple(demands))
     start = first_fit(problem).placements
-    assert not list(
-        improved_from_the_top(problem, start, Options(), lambda: 60.0)
-    )
+    assert not improved_from_the_top(problem, start)
 
 
 @pytest.mark.parametrize(
@@ -129,17 +128,47 @@ def test_values_inside_a_priority_are_no_reason() -> None:
 def test_starts_begin_with_them_unless_steps_are_counted(
     monkeypatch: pytest.MonkeyPatch, options: Options, is_searched: bool
 ) -> None:
-    asked: list[Problem] = []
-
-    def noted(problem: Problem, *_: object) -> Iterator[tuple[Placement, ...]]:
-        asked.append(problem)
-        return iter(())
-
-    module = "dralloc.solve.recreate.starts"
-    monkeypatch.setattr(f"{module}.improved_from_the_top", noted)
+    asked = noted_searches(monkeypatch)
     problem = sizes_of_two_priorities()
     list(Starts(problem, options)((), lambda: None, lambda: 60.0))
-    assert bool(asked) is is_searched
+    assert ("from the top" in asked) is is_searched
+
+
+def noted_searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Note what starts search: other orders, from the top, or small changes of all; they find nothing."""
+    noted: list[str] = []
+    module = "dralloc.solve.recreate.starts"
+    names = {
+        f"{module}.placed_in_orders": "orders",
+        f"{module}.TopDown.improved": "from the top",
+        f"{module}.recreated": "all",
+    }
+    for target, name in names.items():
+
+        def search(*_: object, name: str = name) -> tuple[()]:
+            noted.append(name)
+            return ()
+
+        monkeypatch.setattr(target, search)
+    return noted
+
+
+def test_starts_that_are_asked_again_try_no_orders_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = noted_searches(monkeypatch)
+    starts = Starts(sizes_of_two_priorities(), Options())
+    for _ in range(2):
+        list(starts((), lambda: None, lambda: 60.0))
+    assert asked == ["orders", "from the top", "all", "from the top", "all"]
+
+
+def test_a_priority_is_searched_once_whoever_asks_again() -> None:
+    problem = sizes_of_two_priorities()
+    start = first_fit(problem).placements
+    search = TopDown(problem, 60.0)
+    assert next(search.improved(start, Options(), lambda: 60.0), None)
+    assert not list(search.improved(start, Options(), lambda: 60.0))
 
 
 @settings(
@@ -155,8 +184,6 @@ def test_answers_keep_the_rules(problem: Problem, seed: int) -> None:
     ]
     within = replace(problem, demands=tuple(demands), budgets=())
     start = first_fit(within).placements
-    answers = improved_from_the_top(
-        within, start, Options(seed=seed), lambda: inf
-    )
-    for answer in answers:
+    search = TopDown(within, inf)
+    for answer in search.improved(start, Options(seed=seed), lambda: inf):
         assert violations(within, Solution(answer)) == []

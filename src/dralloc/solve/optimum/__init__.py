@@ -64,6 +64,7 @@ from dralloc.solve.optimum.stopping import (
     Stopped,
     heeding_interrupts,
 )
+from dralloc.solve.optimum.turns import Turns
 from dralloc.solve.work import phase
 
 __all__ = [
@@ -536,8 +537,29 @@ class _Solve:
         components: Sequence[SearchedComponent | PackedComponent],
         jobs: int,
     ) -> None:
-        """Have components consider answers to start from, until there is no time for more or there are no more."""
-        for placements in self._starts(jobs):
+        """Have components consider answers to start from, until there is no time for more or there are no more.
+
+        Where neighbourhoods gain more, they are searched in between; further answers start from what that comes to.
+        """
+        searched = [
+            component
+            for component in components
+            if isinstance(component, SearchedComponent)
+        ]
+        turns = Turns(searched if self._is_by_the_clock else (), self._starting)
+        for _ in self._considered(components, jobs):
+            if turns.end_of_small_changes():
+                turns.search_neighbourhoods(replace(self.options, jobs=jobs))
+                self._more_starts = None
+                self._tell()
+
+    def _considered(
+        self,
+        components: Sequence[SearchedComponent | PackedComponent],
+        jobs: int,
+    ) -> Iterator[None]:
+        """Have components consider answers to start from, and stop at each of them."""
+        while (placements := next(self._starts(jobs), None)) is not None:
             for component in components:
                 members = set(component.subset.demands)
                 own_placements = [
@@ -551,6 +573,7 @@ class _Solve:
                 self._look(self.standing.tiers()[0])
             if self._starting.reached():
                 break
+            yield
 
     def _take_starts_in_between(
         self,

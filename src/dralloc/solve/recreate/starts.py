@@ -14,10 +14,10 @@ from typing import Final
 
 from dralloc.objects.choices import Options
 from dralloc.problem import NodeIndex, Problem
-from dralloc.problem.solution import AskAppraisal, Placement
+from dralloc.problem.solution import Appraisal, AskAppraisal, Placement
 from dralloc.solve.recreate.orders import placed_in_orders
 from dralloc.solve.recreate.search import recreated
-from dralloc.solve.recreate.top_down import improved_from_the_top
+from dralloc.solve.recreate.top_down import TopDown
 
 __all__ = ["Starts"]
 
@@ -53,6 +53,7 @@ class Starts:
         self._problem = problem
         self._options = options
         self._around = around
+        self._top_down: TopDown | None = None
 
     def __call__(
         self,
@@ -62,6 +63,9 @@ class Starts:
         jobs: int = 1,
     ) -> Iterator[Sequence[Placement]]:
         """Give out answers, the later ones better and better.
+
+        Who asks again, with a better answer that was found elsewhere, is given further ones: what was tried before is
+        not tried again, but for small changes of all.
 
         Parameters
         ----------
@@ -75,19 +79,18 @@ class Starts:
             How many searches of small changes are done at a time.
         """
         best = present
-        later = (1 - _ORDERS) * seconds()
-        orders = placed_in_orders(self._problem, appraisal(), seconds)
-        for placements in () if self._around else orders:
-            yield placements
-            best = max(best, placements, key=self._promise)
-            if seconds() < later:
-                break
         options = replace(self._options, jobs=jobs)
         # Steps, where they are counted, are for changes of all demands.
-        if not self._around and options.steps is None:
-            for placements in improved_from_the_top(
-                self._problem, best, options, seconds
-            ):
+        has_top_down = not self._around and options.steps is None
+        is_asked_again = self._top_down is not None
+        if self._top_down is None:
+            self._top_down = TopDown(self._problem, seconds())
+        if not (self._around or is_asked_again):
+            for placements in self._in_orders(appraisal(), seconds):
+                yield placements
+                best = max(best, placements, key=self._promise)
+        if has_top_down:
+            for placements in self._top_down.improved(best, options, seconds):
                 yield placements
                 best = max(best, placements, key=self._promise)
         yield from recreated(
@@ -98,6 +101,16 @@ class Starts:
             appraisal,
             self._around,
         )
+
+    def _in_orders(
+        self, appraisal: Appraisal | None, seconds: Callable[[], float]
+    ) -> Iterator[Sequence[Placement]]:
+        """Give out first fit's answers in other orders, for a small part of the time."""
+        later = (1 - _ORDERS) * seconds()
+        for placements in placed_in_orders(self._problem, appraisal, seconds):
+            yield placements
+            if seconds() < later:
+                break
 
     def _promise(self, placements: Sequence[Placement]) -> int:
         """Return how good an answer is to start from."""

@@ -8,6 +8,7 @@ where they were, if there is room, or wherever they fit.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
@@ -22,7 +23,7 @@ from dralloc.solve.first_fit.completion import completed_by_weight
 from dralloc.solve.recreate.answer import movable_units
 from dralloc.solve.recreate.search import recreated
 
-__all__ = ["improved_from_the_top"]
+__all__ = ["TopDown"]
 
 _MANY: Final = 30
 """A priority is searched if more than one in so many of its demands wait: for fewer, changes of all demands make room,
@@ -35,34 +36,50 @@ _PART_OF_ALL: Final = 0.5
 """The part of the time after which no other priority is begun."""
 
 
-def improved_from_the_top(
-    problem: Problem,
-    placements: Sequence[Placement],
-    options: Options,
-    seconds: Callable[[], float],
-) -> Iterator[tuple[Placement, ...]]:
-    """Give out an answer after each priority but the last of which more is placed now, together with those above it.
+class TopDown:
+    """The search from the top. It can be left, and gone on with from another answer.
 
     Parameters
     ----------
-    placements
-        The answer to begin with.
-    options, seconds
-        As `recreated` takes them.
+    problem
+        What is to be placed.
+    seconds
+        How many seconds there are at the beginning.
     """
-    begun_with = seconds()
-    priorities = {demand.priority for demand in problem.demands}
-    for priority in sorted(priorities, reverse=True)[:-1]:
-        if seconds() < (1 - _PART_OF_ALL) * begun_with:
-            break
-        if not _do_many_wait(problem, placements, priority):
-            continue
-        upper = _upper_demands(problem, placements, priority)
-        clock = _within(seconds, _PART * begun_with)
-        better = _improved(problem, placements, upper, options, clock)
-        if better is not None:
-            placements = better
-            yield placements
+
+    def __init__(self, problem: Problem, seconds: float) -> None:
+        self._problem = problem
+        self._seconds = seconds
+        priorities = {demand.priority for demand in problem.demands}
+        self._priorities = deque(sorted(priorities, reverse=True)[:-1])
+
+    def improved(
+        self,
+        placements: Sequence[Placement],
+        options: Options,
+        seconds_left: Callable[[], float],
+    ) -> Iterator[tuple[Placement, ...]]:
+        """Give out an answer after each priority but the last of which more is placed now, with those above it.
+
+        Parameters
+        ----------
+        placements
+            The answer to begin with.
+        options, seconds_left
+            As `recreated` takes them.
+        """
+        problem = self._problem
+        end = (1 - _PART_OF_ALL) * self._seconds
+        while self._priorities and seconds_left() >= end:
+            priority = self._priorities.popleft()
+            if not _do_many_wait(problem, placements, priority):
+                continue
+            upper = _upper_demands(problem, placements, priority)
+            clock = _within(seconds_left, _PART * self._seconds)
+            better = _improved(problem, placements, upper, options, clock)
+            if better is not None:
+                placements = better
+                yield placements
 
 
 def _within(

@@ -344,6 +344,11 @@ class SearchedComponent(Component):
                 take_over(self, bound)
             self.relaxation.appraise(stop)
 
+    def search_neighbourhoods(self, options: Options, stop: Stop) -> None:
+        """Search neighbourhoods for better answers in the tiers of the weight, until it is time to stop."""
+        with suppress(Stopped):
+            self._search(self.weight_levels, options, stop, None)
+
     def improve_all(
         self, options: Options, stop: Stop, watch: Watch | None
     ) -> None:
@@ -351,9 +356,10 @@ class SearchedComponent(Component):
         with suppress(Stopped):
             self._search(range(len(self.tiers)), options, stop, watch)
 
-    def _weight_tiers(self) -> int:
-        """How many tiers the weight has: where it is a matter of more or less placed, it is in all of them."""
-        return sum(tier.weights is not None for tier in self.tiers)
+    @property
+    def weight_levels(self) -> range:
+        """The tiers of the weight: where it is a matter of more or less placed, it is in all of them."""
+        return range(sum(tier.weights is not None for tier in self.tiers))
 
     def _search(
         self,
@@ -373,7 +379,7 @@ class SearchedComponent(Component):
             self.tiers,
             self.placements,
             options,
-            aim=max(levels[-1] + 1, self._weight_tiers()),
+            aim=max(levels[-1] + 1, len(self.weight_levels)),
             appraisal=self.relaxation.appraisal,
             thorough=is_thorough or self.is_large or options.steps is not None,
         )
