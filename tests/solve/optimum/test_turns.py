@@ -55,10 +55,10 @@ class Searched:
         whole = problem()
         self.subset = DemandSubset(whole, tuple(indices(whole.demands)))
         self.tiers = placed_weight(whole)
-        self.weight_levels = range(len(self.tiers))
         self.bounds = [0]
         self.missing = missing
         self.turns = 0
+        self.turn_seconds = turns._TURN * SECONDS
         self._clock = clock
         self._gains = gains
 
@@ -67,7 +67,8 @@ class Searched:
 
     def search_neighbourhoods(self, _options: Options, stop: Stop) -> None:
         assert stop.seconds() <= turns._TURN * SECONDS
-        self._clock.now += turns._TURN * SECONDS
+        assert self.turns < 20, "nothing ends the turns"
+        self._clock.now += self.turn_seconds
         self.missing -= next(self._gains, 0)
         self.turns += 1
 
@@ -119,6 +120,20 @@ def test_neighbourhoods_in_vain_wait_for_long(clock: Clock) -> None:
     assert component.turns == 1
     assert not small_changes(taken, clock, 7 * turns._TURN * SECONDS)
     assert small_changes(taken, clock, turns._TURN * SECONDS)
+
+
+def test_neighbourhoods_that_take_no_time_end(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In vain, as there is none left to try; or because everything is placed."""
+    monkeypatch.setattr(turns, "_FIRST_TURNS", 0)
+    for gains in ([], [10]):
+        component = Searched(clock, missing=10, gains=iter(gains))
+        component.turn_seconds = 0.0
+        taken = begin(component)
+        assert small_changes(taken, clock, 50)
+        taken.search_neighbourhoods(Options())
+        assert component.turns == 1
 
 
 @pytest.mark.parametrize(("missing", "is_next"), [(0, False), (1, True)])

@@ -10,7 +10,7 @@ had.
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from time import perf_counter
 from typing import Final, NamedTuple
 
@@ -27,7 +27,7 @@ _FIRST_TURNS: Final = 2
 """Before the first one, small changes have so many times its seconds."""
 
 _IN_VAIN: Final = 8
-"""After a turn of neighbourhoods in vain, small changes have so many times its seconds before the next one."""
+"""After a turn of neighbourhoods in vain, small changes have the seconds of so many turns before the next one."""
 
 _MANY: Final = 100
 """Neighbourhoods have turns while more than one in so many demands of a priority could be placed besides."""
@@ -62,14 +62,21 @@ class Turns:
         return self._reserved <= 0 and turn.is_in_vain
 
     def search_neighbourhoods(self, options: Options) -> None:
-        """Search neighbourhoods, turn after turn, until small changes are next."""
-        while self._reserved <= 0 and not self._stop.reached():
+        """Search neighbourhoods, turn after turn, until small changes are next or little is left to gain."""
+        while (
+            self._reserved <= 0
+            and self._first_open() is not None
+            and not self._stop.reached()
+        ):
             until = self._stop.within(self._turn_seconds)
             for component in self._components:
                 component.search_neighbourhoods(options, until)
             turn = self._end()
-            weight = _IN_VAIN if turn.is_in_vain else 1
-            self._reserved += weight * turn.seconds
+            if turn.is_in_vain:
+                # Also where nothing was left to try and the turn took no time.
+                self._reserved = _IN_VAIN * self._turn_seconds
+            else:
+                self._reserved += turn.seconds
 
     def _begin(self) -> None:
         self._begun = perf_counter()
@@ -79,28 +86,31 @@ class Turns:
         """End a turn, and begin the next one."""
         seconds = perf_counter() - self._begun
         before = self._costs
-        open_level = self._first_open(before)
+        open_level = self._first_open()
         self._begin()
         if open_level is None:
             return _Turn(seconds, is_in_vain=False)
+        # Less in a tier before the open one is a gain as well: lists are compared from the left.
         upper = slice(open_level + 1)
         return _Turn(seconds, self._costs[upper] >= before[upper])
 
     def _costs_now(self) -> list[int]:
         """Return what the answers of all components cost together, by tier of the weight."""
-        return _by_tier(
-            [component.cost(level) for level in component.weight_levels]
-            for component in self._components
-        )
+        return list(map(self._cost, range(len(self._demand_counts))))
 
-    def _first_open(self, costs: Sequence[int]) -> int | None:
-        """Return the first tier in which many more demands of a priority could be placed; None if there is none."""
-        bounds = _by_tier(
-            [component.bounds[level] for level in component.weight_levels]
-            for component in self._components
-        )
-        for level, (cost, bound) in enumerate(zip(costs, bounds, strict=True)):
-            if self._could_place_many(level, cost - bound):
+    def _cost(self, level: int) -> int:
+        return sum(component.cost(level) for component in self._components)
+
+    def _bound(self, level: int) -> int:
+        return sum(component.bounds[level] for component in self._components)
+
+    def _first_open(self) -> int | None:
+        """Return the first tier in which many more demands of a priority could be placed; None if there is none.
+
+        Costs are those at the beginning of the turn.
+        """
+        for level, cost in enumerate(self._costs):
+            if self._could_place_many(level, cost - self._bound(level)):
                 return level
         return None
 
@@ -129,12 +139,7 @@ class Turns:
 
 
 class _Turn(NamedTuple):
-    """How long a turn took, and whether the first tier that could be better is as before."""
+    """How long a turn took, and whether it gained nothing though there was much to gain."""
 
     seconds: float
     is_in_vain: bool
-
-
-def _by_tier(rows: Iterable[Sequence[int]]) -> list[int]:
-    """Add up the rows of components, tier by tier."""
-    return [sum(column) for column in zip(*rows, strict=True)]
