@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Affinity",
     "AntiAffinity",
+    "Arrival",
     "DomainLedger",
     "Domains",
     "InterPodRule",
@@ -218,31 +219,44 @@ class DomainLedger:
         self._counting: dict[tuple[InterPodRule, int], Counter[str]] = (
             defaultdict(Counter)
         )
-        self._fewest: dict[InterPodRule, int] = {}
+        # By rule of spread: its domains, and the fewest pods that count in any of them.
+        self._every: dict[Spread, frozenset[str]] = {}
+        self._fewest: dict[Spread, int] = {}
 
     def enter(self, roles: Iterable[Role], node: str, sign: int = 1) -> None:
         """Enter (1) or revoke (-1) a demand with these roles on a node."""
         for role in roles:
-            # Whoever comes can raise the fewest of a rule of spread: it is worked out
-            # anew when it is asked for.
-            self._fewest.pop(role.rule, None)
-            self._newcomers[role.rule] += 0 if role.runs else sign
+            rule = role.rule
+            if not role.runs:
+                self._newcomers[rule] += sign
             if (
-                isinstance(role.rule, OneDomain)
+                isinstance(rule, OneDomain)
                 and role.carries
-                and node not in role.rule.domains
+                and node not in rule.domains
             ):
-                self._astray[role.rule] += sign
-            for term_index, domains in enumerate(_domains(role.rule)):
-                if node in domains:
-                    for applies, tallies in (
-                        (role.carries, self._carrying),
-                        (role.counts, self._counting),
-                    ):
-                        if applies:
-                            tallies[role.rule, term_index][domains[node]] += (
-                                sign
-                            )
+                self._astray[rule] += sign
+            for term_index, domains in enumerate(_domains(rule)):
+                domain = domains.get(node)
+                if domain is None:
+                    continue
+                if role.carries:
+                    self._carrying[rule, term_index][domain] += sign
+                if role.counts:
+                    self._counting[rule, term_index][domain] += sign
+            if isinstance(rule, Spread) and role.counts:
+                self._learn_fewest(rule, node, sign)
+
+    def _learn_fewest(self, rule: Spread, node: str, sign: int) -> None:
+        """Note what it means for the fewest of a rule, if they are known, that somebody came to a node, or left it."""
+        fewest = self._fewest.get(rule)
+        if fewest is None or node not in rule.domains:
+            return
+        count = self.number(rule, node)
+        if count < fewest:
+            self._fewest[rule] = count
+        elif count - sign == fewest:
+            # There may be more everywhere now: they are worked out anew when they are asked for.
+            del self._fewest[rule]
 
     def number(self, rule: InterPodRule, node: str) -> int:
         """Return how many pods count for a spread rule in a node's domain, running ones included; 0 without rule."""
@@ -315,11 +329,13 @@ class DomainLedger:
         if node not in rule.domains:
             return False
         if rule not in self._fewest:
-            counts = self._counting[rule, 0]
-            totals = (
-                rule.counted.get(domain, 0) + counts[domain]
-                for domain in rule.every
-            )
+            if rule not in self._every:
+                self._every[rule] = rule.every
+            counts, counted = self._counting[rule, 0], rule.counted
+            totals = [
+                counted.get(domain, 0) + counts[domain]
+                for domain in self._every[rule]
+            ]
             # With fewer domains than ``minDomains``, the fewest are taken for none (KEP-3022).
             self._fewest[rule] = 0 if rule.has_few_domains else min(totals)
         return (

@@ -1,10 +1,9 @@
 """Turns of two searches: small changes of all demands, which are made elsewhere, and neighbourhoods.
 
-Small changes are soon done by the thousand, but they move only demands on which nobody depends (see
-`dralloc.solve.recreate.answer.movable_units`). Where others wait, such as pods with rules between them or with a common
-claim, neighbourhoods are what helps. Nobody knows beforehand which of the two does. So both have turns: neighbourhoods
-when small changes gain nothing in the first tier that could be much better, and for no more time than small changes
-had.
+Small changes are done by the thousand, but what takes several moves that only help together they seldom find, and some
+demands they do not move at all (see `dralloc.solve.recreate.units`). There neighbourhoods are what helps. Nobody knows
+beforehand which of the two does. So both have turns: neighbourhoods when small changes gain nothing in the first tier
+that could be much better, and for no more time than small changes had.
 """
 
 from __future__ import annotations

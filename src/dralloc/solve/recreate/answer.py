@@ -1,11 +1,7 @@
-"""An answer that demands and gangs leave and enter, thousands of times a second.
-
-First which demands come and go together; then the answer.
-"""
+"""An answer that demands and gangs leave and enter, thousands of times a second."""
 
 from __future__ import annotations
 
-from collections import Counter as Tally
 from collections.abc import (
     Collection,
     Iterable,
@@ -13,18 +9,19 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import dataclass
 from itertools import islice
 from random import Random
 from typing import Final
 
-from dralloc.objects.names import ClaimKey
-from dralloc.problem import Claim, Demand, NodeIndex, Problem, quorum_of
-from dralloc.problem.all_devices import passed_over
-from dralloc.problem.indices import DemandIndex, grouped, numbered
-from dralloc.problem.inter_pod import InterPodRule, OneDomain
+from dralloc.problem import NodeIndex, Problem
+from dralloc.problem.indices import DemandIndex, grouped
+from dralloc.problem.inter_pod import Arrival, OneDomain
 from dralloc.problem.solution import Placement
-from dralloc.solve.first_fit.candidates import ClaimClass
+from dralloc.solve.recreate.applicants import (
+    Applicant,
+    Applicants,
+    SharedNodes,
+)
 from dralloc.solve.recreate.device_search import DeviceSearch
 from dralloc.solve.recreate.devices import (
     DeviceWish,
@@ -32,148 +29,10 @@ from dralloc.solve.recreate.devices import (
     Site,
 )
 from dralloc.solve.recreate.rooms import NodeRooms
+from dralloc.solve.recreate.rules import RulesBetweenPods
+from dralloc.solve.recreate.units import MovableUnit, movable_units
 
-__all__ = ["MovableUnit", "WorkingAnswer", "movable_units", "serving_nodes"]
-
-# ----------------------------------------------------------------------------
-# What can come and go by itself: single demands, and gangs as a whole.
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MovableUnit:
-    """Demands that come and go together: one, or those of a gang.
-
-    Parameters
-    ----------
-    members
-        The demands, in order.
-    quorum
-        How many of them must be placed for any to be.
-    rule
-        That all are in one domain; None if they may stand anywhere.
-    """
-
-    members: tuple[DemandIndex, ...]
-    quorum: int = 1
-    rule: OneDomain | None = None
-
-    @property
-    def is_single(self) -> bool:
-        """Whether it is one demand, which needs nobody else and may stand anywhere."""
-        return len(self.members) == self.quorum == 1 and self.rule is None
-
-
-def movable_units(
-    problem: Problem, placements: Iterable[Placement]
-) -> list[MovableUnit]:
-    """Return the demands and gangs that nobody else depends on, nor they on others.
-
-    They share no claim with others, are in no group above a gang, and in no namespace with a budget; the only rule
-    between pods that they may have a role in is that a gang is in one domain. So each of them can come and go by
-    itself, and only what nodes have left decides where it may stand.
-
-    Nor do those come and go that fill a device in these placements which a claim for all devices passed over: without
-    them the claim would lack it. Claims for all devices stay themselves, as first fit's search for them may fail.
-    """
-    fillers = _fillers(problem, placements)
-    claim_users = Tally(
-        claim.key for demand in problem.demands for claim in demand.claims
-    )
-    rule_users = Tally(
-        role.rule for demand in problem.demands for role in demand.roles
-    )
-    with_budget = {budget.namespace for budget in problem.budgets}
-    together = grouped(
-        (demand.placed_with or demand_index, demand_index)
-        for demand_index, demand in numbered(problem.demands)
-    )
-    units: list[MovableUnit] = []
-    for members in together.values():
-        demands = [problem.demands[member] for member in members]
-        free = all(
-            _is_free(demand, claim_users)
-            and demand.key.namespace not in with_budget
-            for demand in demands
-        ) and fillers.isdisjoint(members)
-        rules = {role.rule for demand in demands for role in demand.roles}
-        if free and _know_one_domain(demands, rules, rule_users):
-            rule = next(
-                (rule for rule in rules if isinstance(rule, OneDomain)),
-                None,
-            )
-            quorum = max(1, quorum_of(demands))
-            units.append(MovableUnit(tuple(members), quorum, rule))
-    return units
-
-
-def _fillers(
-    problem: Problem, placements: Iterable[Placement]
-) -> set[DemandIndex]:
-    """Return the demands with a share of a device that a claim for all devices passed over."""
-    placements = tuple(placements)
-    full = {
-        problem.devices[device].slot
-        for placement in placements
-        for device, _ in passed_over(problem, placement)
-    }
-    return {
-        placement.demand
-        for placement in placements
-        for claim_grants in placement.grants
-        for grant in claim_grants
-        if problem.devices[grant.device].slot in full
-    }
-
-
-def serving_nodes(
-    problem: Problem, units: Iterable[MovableUnit]
-) -> set[NodeIndex]:
-    """Return the nodes that could serve any demand of the units if nobody else was there."""
-    search = DeviceSearch(problem)
-    # Some demands take nothing of nodes, and have a claim less.
-    samples: dict[tuple[ClaimClass, int], Sequence[Claim]] = {}
-    for unit in units:
-        for member in unit.members:
-            claims = problem.demands[member].claims
-            claim_class = search.class_of(claims)
-            if claim_class is not None:
-                samples.setdefault((claim_class, len(claims)), claims)
-    serving: set[NodeIndex] = set()
-    for (claim_class, _), sample in samples.items():
-        hopeful = search.hopeful_nodes(claim_class, sample)
-        serving.update(node for node in problem.all_nodes if hopeful[node])
-    return serving
-
-
-def _is_free(demand: Demand, claim_users: Mapping[ClaimKey, int]) -> bool:
-    """Return whether nothing but a gang and rules between pods ties a demand to others."""
-    shares = any(claim_users[claim.key] > 1 for claim in demand.claims)
-    return not (
-        shares or demand.group_scopes or demand.parent or demand.is_defective
-    )
-
-
-def _know_one_domain(
-    demands: Sequence[Demand],
-    rules: Collection[InterPodRule],
-    rule_users: Mapping[InterPodRule, int],
-) -> bool:
-    """Return whether demands know no rule between pods, or only that they, and nobody else, are in one domain."""
-    if not rules:
-        return True
-    if len(rules) > 1:
-        return False
-    [rule] = rules
-    roles = [role for demand in demands for role in demand.roles]
-    return (
-        isinstance(rule, OneDomain)
-        and len(roles) == len(demands) == rule_users[rule]
-        and all(role.carries and not role.runs for role in roles)
-    )
-
-
-# ----------------------------------------------------------------------------
-# The answer.
+__all__ = ["WorkingAnswer"]
 
 _NODES_TRIED: Final = 4
 """So many of the nodes with enough of everything are tried for a demand: where the first ones fail, others most often
@@ -198,6 +57,8 @@ class WorkingAnswer:
         The answer to begin with. It keeps the rules of the problem.
     random
         Draws which domains, nodes and devices are tried first.
+    bystanders
+        Those outside of the problem who have a role in rules between pods, and the names of the nodes that they are on.
 
     Attributes
     ----------
@@ -208,18 +69,20 @@ class WorkingAnswer:
     """
 
     def __init__(
-        self, problem: Problem, placements: Iterable[Placement], random: Random
+        self,
+        problem: Problem,
+        placements: Iterable[Placement],
+        random: Random,
+        bystanders: Sequence[Arrival] = (),
     ) -> None:
         self._problem = problem
         self._random = random
         search = DeviceSearch(problem)
         self._devices = NodeDevices(problem, search, random)
-        self.unit_of: dict[DemandIndex, MovableUnit] = {}
-        self._class_of: dict[DemandIndex, DeviceWish] = {}
         placements = tuple(placements)
-        for unit in movable_units(problem, placements):
-            self._learn(unit)
-        self._gather_allowed()
+        units = movable_units(problem, placements)
+        self._applicants = Applicants(problem, self._devices, units)
+        self.unit_of = self._applicants.unit_of
         self._gather_domains()
         moving: list[Placement] = []
         self.staying: list[Placement] = []
@@ -232,42 +95,20 @@ class WorkingAnswer:
         # knows what is left: rooms then ask for nothing.
         asking = () if search.charges_nodes else tuple(self.unit_of)
         self._rooms = NodeRooms(problem, base, asking, node_devices)
+        self._rules = RulesBetweenPods(problem, bystanders)
+        for placement in self.staying:
+            self._rules.enter(placement.demand, placement.node)
         self._on_node: list[dict[DemandIndex, None]] = [
             {} for _ in problem.nodes
         ]
         for placement in moving:
             way = self._devices.way(
-                self._class_of[placement.demand],
+                self._applicants[placement.demand].wish,
                 placement.node,
                 placement.grants,
             )
             self.restore(placement.demand, Site(placement.node, way))
-
-    def _learn(self, unit: MovableUnit) -> None:
-        """Note what the demands of a unit ask for, unless first fit knows no class of such claims."""
-        class_of: dict[DemandIndex, DeviceWish] = {}
-        for member in unit.members:
-            claims = self._problem.demands[member].claims
-            wish = self._devices.class_of(claims)
-            if wish is None:
-                return
-            class_of[member] = wish
-        self._class_of |= class_of
-        self.unit_of |= dict.fromkeys(unit.members, unit)
-
-    def _gather_allowed(self) -> None:
-        """Note the nodes that demands may go to; None stands for all."""
-        known: dict[int, frozenset[NodeIndex]] = {}
-        self._allowed: dict[DemandIndex, frozenset[NodeIndex] | None] = {}
-        for demand in self.unit_of:
-            nodes = self._problem.demands[demand].nodes
-            if nodes is None:
-                self._allowed[demand] = None
-                continue
-            # Demands with the same selection of nodes most often have the same object.
-            if id(nodes) not in known:
-                known[id(nodes)] = frozenset(nodes)
-            self._allowed[demand] = known[id(nodes)]
+        self._rules.settle()
 
     def _gather_domains(self) -> None:
         """By rule and domain, note which nodes are in it."""
@@ -312,10 +153,17 @@ class WorkingAnswer:
         self, demand: DemandIndex, nodes: Iterable[NodeIndex]
     ) -> Iterator[NodeIndex]:
         """Give out the nodes where a demand may fit, as far as that is known without a search."""
-        wish, allowed = self._class_of[demand], self._allowed[demand]
+        return self._may_hold(self._applicants[demand], nodes)
+
+    def _may_hold(
+        self, applicant: Applicant, nodes: Iterable[NodeIndex]
+    ) -> Iterator[NodeIndex]:
+        demand = applicant.demand
+        wish, allowed = applicant.wish, applicant.allowed
         hopeful, may_serve = wish.hopeful, self._devices.may_serve
         rooms, guards = self._rooms.room, self._rooms.guards
         asked_of = self._rooms.asked_of
+        has_rules, allow = applicant.has_rules, self._rules.allow
         for node in nodes:
             if (
                 hopeful[node]
@@ -323,16 +171,14 @@ class WorkingAnswer:
                 == guards
                 and (allowed is None or node in allowed)
                 and may_serve(wish, node)
+                and (not has_rules or allow(demand, node))
             ):
                 yield node
 
     def nodes_for(self, unit: MovableUnit) -> list[NodeIndex]:
         """Return the nodes where a unit could stand if others made room: of one domain at random, if it needs one."""
-        member = self._random.choice(unit.members)
-        hopeful, allowed = (
-            self._class_of[member].hopeful,
-            self._allowed[member],
-        )
+        member = self._applicants[self._random.choice(unit.members)]
+        hopeful, allowed = member.wish.hopeful, member.allowed
         areas: list[Iterable[NodeIndex]] = [self._problem.all_nodes]
         if unit.rule is not None:
             areas = list(self._nodes_in[unit.rule].values())
@@ -355,12 +201,14 @@ class WorkingAnswer:
     ) -> list[MovableUnit]:
         """Return the first units whose first member may fit on any of the nodes, as `may_hold` says it."""
         rooms, guards = self._rooms, self._rooms.guards
+        allow = self._rules.allow
         # By class, the nodes with devices for it: what is free there, and what demands take of it.
         serving: dict[DeviceWish, list[tuple[NodeIndex, int, list[int]]]] = {}
         fitting: list[MovableUnit] = []
         for unit in units:
             member = unit.members[0]
-            wish, allowed = self._class_of[member], self._allowed[member]
+            applicant = self._applicants[member]
+            wish, allowed = applicant.wish, applicant.allowed
             states = serving.get(wish)
             if states is None:
                 states = serving[wish] = [
@@ -371,8 +219,10 @@ class WorkingAnswer:
                 ]
             # This is asked for everybody who waits.
             for node, room, asked in states:
-                if (room - asked[member]) & guards == guards and (
-                    allowed is None or node in allowed
+                if (
+                    (room - asked[member]) & guards == guards
+                    and (allowed is None or node in allowed)
+                    and (not applicant.has_rules or allow(member, node))
                 ):
                     fitting.append(unit)
                     break
@@ -399,9 +249,12 @@ class WorkingAnswer:
         """
         if unit.is_single:
             [member] = unit.members
-            fits = self._place_on(member, nodes) or (
+            applicant = self._applicants[member]
+            fits = self._place_on(applicant, nodes) or (
                 elsewhere
-                and self._place_on(member, self._roomy_nodes(member, None))
+                and self._place_on(
+                    applicant, self._roomy_nodes(applicant, None)
+                )
             )
             return [member] if fits else []
         may_miss = len(unit.members) - unit.quorum
@@ -410,13 +263,17 @@ class WorkingAnswer:
             if inside is not None:
                 chosen = [node for node in nodes if node in inside]
             entered: list[DemandIndex] = []
+            allocated: SharedNodes = {}
             for tried, member in enumerate(unit.members, 1):
-                fits = self._place_on(member, chosen)
+                applicant = self._applicants.beside(member, allocated)
+                fits = self._place_on(applicant, chosen)
                 if not fits and elsewhere:
-                    roomy = self._roomy_nodes(member, inside)
-                    fits = self._place_on(member, roomy)
+                    roomy = self._roomy_nodes(applicant, inside)
+                    fits = self._place_on(applicant, roomy)
                 if fits:
                     entered.append(member)
+                    site = self._devices.sites[member]
+                    self._applicants.allocate(applicant, site, allocated)
                 elif tried - len(entered) > may_miss:
                     break
             if len(entered) >= unit.quorum:
@@ -440,12 +297,12 @@ class WorkingAnswer:
         return [*near, *far][:_DOMAINS_TRIED]
 
     def _roomy_nodes(
-        self, demand: DemandIndex, inside: Collection[NodeIndex] | None
+        self, applicant: Applicant, inside: Collection[NodeIndex] | None
     ) -> list[NodeIndex]:
         """Return some nodes where a demand may fit, about those first that have least left of CPU and memory."""
-        hopeful, draw = self._class_of[demand].hopeful, self._random.random
+        hopeful, draw = applicant.wish.hopeful, self._random.random
         spaciousness = self._rooms.spaciousness
-        bulk = self._rooms.bulk[demand] - _DRIFT
+        bulk = self._rooms.bulk[applicant.demand] - _DRIFT
         nodes = self._problem.all_nodes if inside is None else inside
         order = sorted(
             [
@@ -455,24 +312,35 @@ class WorkingAnswer:
             ]
         )
         in_order = (node for _, node in order)
-        return list(islice(self.may_hold(demand, in_order), _NODES_TRIED))
+        return list(islice(self._may_hold(applicant, in_order), _NODES_TRIED))
 
     def _place_on(
-        self, demand: DemandIndex, nodes: Iterable[NodeIndex]
+        self, applicant: Applicant, nodes: Iterable[NodeIndex]
     ) -> bool:
         """Place a demand on the first of some nodes where it fits; False if that is none of them."""
-        claims = self._problem.demands[demand].claims
-        for node in self.may_hold(demand, nodes):
-            way = self._devices.choose(self._class_of[demand], claims, node)
+        for node in self._may_hold(applicant, nodes):
+            way = self._devices.choose(applicant.wish, applicant.claims, node)
             if way is not None:
-                self.restore(demand, Site(node, way))
+                self.restore(applicant.demand, Site(node, way))
                 return True
         return False
+
+    def keeps_rules(self) -> bool:
+        """Whether rules between pods hold after a change, as they did before it.
+
+        If they do not, whoever came has to leave again, and whoever left has to be restored.
+        """
+        if not self._rules.hold():
+            return False
+        self._rules.settle()
+        return True
 
     def leave(self, demand: DemandIndex) -> Site:
         """Take a demand out of the answer, and return where it was."""
         site = self._devices.give_back(demand)
         self._rooms.give_back(demand, site.node)
+        if self._applicants[demand].has_rules:
+            self._rules.leave(demand, site.node)
         del self._on_node[site.node][demand]
         return site
 
@@ -480,4 +348,6 @@ class WorkingAnswer:
         """Place a demand at a site, which must be free."""
         self._devices.take(demand, site)
         self._rooms.take(demand, site.node)
+        if self._applicants[demand].has_rules:
+            self._rules.enter(demand, site.node)
         self._on_node[site.node][demand] = None

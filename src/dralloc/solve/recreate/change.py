@@ -10,14 +10,16 @@ from typing import Final
 
 from dralloc.problem import Demand, NodeIndex, Problem
 from dralloc.problem.indices import DemandIndex, grouped, indices
+from dralloc.problem.inter_pod import Arrival
 from dralloc.problem.solution import (
     APPRAISAL_UNIT,
     Appraisal,
     Placement,
 )
 from dralloc.solve.policies.sizes import PARTS, Sizes
-from dralloc.solve.recreate.answer import MovableUnit, WorkingAnswer
+from dralloc.solve.recreate.answer import WorkingAnswer
 from dralloc.solve.recreate.devices import Site
+from dralloc.solve.recreate.units import MovableUnit
 
 __all__ = ["ChangeSearch"]
 
@@ -97,6 +99,8 @@ class ChangeSearch:
     appraisal
         What demands and nodes are worth: changes are tried more often where more of a node is not paid for. If None,
         demands are as large as the parts that they take of each resource, added up.
+    bystanders
+        As `WorkingAnswer` takes them.
 
     Attributes
     ----------
@@ -110,9 +114,12 @@ class ChangeSearch:
         placements: Iterable[Placement],
         seed: int,
         appraisal: Appraisal | None = None,
+        bystanders: Sequence[Arrival] = (),
     ) -> None:
         self._random = Random(seed)
-        self.answer = WorkingAnswer(problem, placements, self._random)
+        self.answer = WorkingAnswer(
+            problem, placements, self._random, bystanders
+        )
         self._weights = [demand.weight for demand in problem.demands]
         self._appraisal = appraisal
         self._sizes = (
@@ -124,6 +131,7 @@ class ChangeSearch:
             ]
         )
         units = list(dict.fromkeys(self.answer.unit_of.values()))
+        self._unit_worth = {unit: self._worth(unit.members) for unit in units}
         self._random.shuffle(units)
         self._waiting = _Waiting(
             unit for unit in units if not self._has_placed(unit)
@@ -162,7 +170,7 @@ class ChangeSearch:
         ]
         entered = self._recreate(nodes, leaving, departures, gang)
         change = _Change(departures, entered)
-        if self._is_worse(change):
+        if self._is_worse(change) or not self.answer.keeps_rules():
             self._undo(change)
             return
         before = [demand for demand, _ in departures]
@@ -283,13 +291,13 @@ class ChangeSearch:
         if gang is not None:
             order.insert(0, gang)
         needed = self._worth([demand for demand, _ in departures])
-        possible = sum(self._worth(unit.members) for unit in order)
+        possible = sum([self._unit_worth[unit] for unit in order])
         entered: list[DemandIndex] = []
         for unit in order:
             elsewhere = unit in returning or not unit.is_single
             members = self.answer.enter(unit, nodes, elsewhere=elsewhere)
             entered += members
-            possible -= self._worth(unit.members) - self._worth(members)
+            possible -= self._unit_worth[unit] - self._worth(members)
             if possible < needed:
                 break
         return entered
@@ -316,7 +324,7 @@ class ChangeSearch:
     # Which answer to keep.
 
     def _worth(self, demands: Iterable[DemandIndex]) -> int:
-        return sum(self._weights[demand] for demand in demands)
+        return sum([self._weights[demand] for demand in demands])
 
     def _is_worse(self, change: _Change) -> bool:
         before = [demand for demand, _ in change.departures]

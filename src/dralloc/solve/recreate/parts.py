@@ -31,7 +31,8 @@ from dralloc.problem import (
 from dralloc.problem.common import CommonDevices, common_devices, has_no_others
 from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.solution import Placement
-from dralloc.solve.recreate.answer import MovableUnit, serving_nodes
+from dralloc.solve.recreate.rule_groups import RuleGroups
+from dralloc.solve.recreate.units import MovableUnit, serving_nodes
 
 __all__ = ["PartDealer", "SearchPart"]
 
@@ -45,6 +46,10 @@ _SIDE_BY_SIDE: Final = 8
 """Into so many parts at most nodes are parted for the sake of those who work side by side."""
 
 
+_Tie = tuple[str, int]
+"""What has to be in one part: a common supply or a group of rules between pods, and its index."""
+
+
 class SearchPart(NamedTuple):
     """What one search has to itself.
 
@@ -54,11 +59,14 @@ class SearchPart(NamedTuple):
         The demands that may move: those that stand there, and some that wait.
     kept_away
         Devices that its nodes can use and that came to other parts.
+    bystanders
+        Placed demands that stay, anywhere, and have a role in rules between pods that members have a role in.
     """
 
     nodes: Sequence[NodeIndex]
     members: Sequence[DemandIndex]
     kept_away: Set[SlotIndex]
+    bystanders: Sequence[DemandIndex]
 
 
 class PartDealer:
@@ -95,6 +103,7 @@ class PartDealer:
             for slot in supply
         }
         self._groups = _groups(problem, movable, tying)
+        self._rule_groups = RuleGroups(problem, movable)
 
     def deal_nodes(
         self, chosen: Collection[NodeIndex] | None = None
@@ -135,37 +144,43 @@ class PartDealer:
         homes
             By demand, where it is now.
         """
-        owners: dict[int, int] = {}
+        owners: dict[_Tie, int] = {}
         members = self._members(homes, nodes_of_parts, owners)
         for supply in range(len(self._supplies)):
-            if supply not in owners:
+            tie = "supply", supply
+            if tie not in owners:
                 drawn = self._random.integers(len(nodes_of_parts))
-                owners[supply] = int(drawn)
+                owners[tie] = int(drawn)
         parts = []
         for part, nodes in enumerate(nodes_of_parts):
             kept_away = {
                 slot
                 for slot, supply in self._supply_of.items()
-                if owners[supply] != part
+                if owners["supply", supply] != part
             }
-            parts.append(SearchPart(nodes, members[part], kept_away))
+            beside = self._rule_groups.beside(self._problem, members[part])
+            bystanders = [demand for demand in beside if demand in homes]
+            parts.append(
+                SearchPart(nodes, members[part], kept_away, bystanders)
+            )
         return parts
 
     def _members(
         self,
         homes: Mapping[DemandIndex, Placement],
         parts: Sequence[Sequence[NodeIndex]],
-        owners: dict[int, int],
+        owners: dict[_Tie, int],
     ) -> list[list[DemandIndex]]:
         """Return by part who stands there, and some of those who wait: each of them is in one part.
 
         Gangs that stand on nodes of several parts are in none: they stay where they are. So does whoever has something
-        of a common supply that came to another part.
+        of a common supply that came to another part, or a role in rules between pods that did.
 
         Parameters
         ----------
         owners
-            By common supply, the part that it comes to, which is noted here: that of the first who has any of it.
+            By common supply and group of rules, the part that it comes to, which is noted here: that of the first who
+            has to do with it.
         """
         part_of = {
             node: part for part, nodes in enumerate(parts) for node in nodes
@@ -179,15 +194,26 @@ class PartDealer:
                 homes[member] for member in unit.members if member in homes
             ]
             standing = {part_of.get(placement.node) for placement in placements}
-            part = standing.pop() if standing else draw
+            ties = self._ties(unit, placements)
+            # Who waits goes where the others are that rules are about.
+            tied = next((owners[tie] for tie in ties if tie in owners), draw)
+            part = standing.pop() if standing else tied
             if standing or part is None:
                 continue
-            supplies = self._common_supplies_of(placements)
-            if all(
-                owners.setdefault(supply, part) == part for supply in supplies
-            ):
+            if all(owners.setdefault(tie, part) == part for tie in ties):
                 members[part] += unit.members
         return members
+
+    def _ties(
+        self, unit: MovableUnit, placements: Iterable[Placement]
+    ) -> list[_Tie]:
+        """Return what ties a unit to others, given where its demands are."""
+        supplies = self._common_supplies_of(placements)
+        ties: list[_Tie] = [("supply", supply) for supply in supplies]
+        group = self._rule_groups.of_unit(unit)
+        if group is not None:
+            ties.append(("rules", group))
+        return ties
 
     def _common_supplies_of(self, placements: Iterable[Placement]) -> list[int]:
         """Return of which common supplies some demands have something."""

@@ -20,7 +20,7 @@ import numpy as np
 from dralloc.objects.choices import MAX_SEED, Backend, Options
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.problem import NodeIndex, Problem
-from dralloc.problem.indices import grouped
+from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.solution import (
     Appraisal,
@@ -31,9 +31,9 @@ from dralloc.problem.solution import (
 from dralloc.problem.subproblem import PartInUse
 from dralloc.solve.backends import Parcel, is_elsewhere
 from dralloc.solve.excerpt import Cutting
-from dralloc.solve.recreate.answer import MovableUnit, movable_units
 from dralloc.solve.recreate.change import ChangeSearch
 from dralloc.solve.recreate.parts import PartDealer
+from dralloc.solve.recreate.units import MovableUnit, movable_units
 from dralloc.solve.work import jobs_in, run_all
 
 __all__ = ["recreated"]
@@ -134,6 +134,8 @@ class _PartTask:
         Until when to search.
     appraisal
         Of the part.
+    bystanders
+        Demands that stay, anywhere, and have a role in rules of the part's, with the names of their nodes.
     """
 
     part: Cutting
@@ -142,6 +144,7 @@ class _PartTask:
     changes: int
     span: _Span
     appraisal: Appraisal | None
+    bystanders: Sequence[tuple[DemandIndex, str]]
 
     @without_garbage_collection()
     def run(
@@ -158,11 +161,14 @@ class _PartTask:
             return list(self.present)
         end = time.perf_counter() + self.span.seconds
         excerpt = self.part.excerpt()
+        # Rules are compared by identity: bystanders are made out of the same problem as the part.
+        demands = self.part.whole.content.demands
         search = ChangeSearch(
             excerpt.problem,
             excerpt.inward(self.present),
             self.seed,
             self.appraisal,
+            [(demands[demand], node) for demand, node in self.bystanders],
         )
         for step in range(self.changes):
             if step % _CLOCK == 0 and (time.perf_counter() >= end or is_over()):
@@ -292,7 +298,11 @@ class _Rounds:
         ledger = _with(self._problem, staying)
         appraisal = self._beside(staying)
         tasks = []
-        for nodes, members, kept_away in parts:
+        node_name_of = {
+            placement.demand: self._problem.nodes[placement.node].name
+            for placement in placements
+        }
+        for nodes, members, kept_away, bystanders in parts:
             in_use = PartInUse.of(self._problem, nodes, ledger, kept_away)
             tasks.append(
                 _PartTask(
@@ -309,6 +319,7 @@ class _Rounds:
                     max(effort.least, effort.by_node * len(nodes)),
                     span,
                     appraisal and appraisal.of_part(members, nodes),
+                    [(demand, node_name_of[demand]) for demand in bystanders],
                 )
             )
         return tasks

@@ -20,8 +20,8 @@ from dralloc.problem.indices import indices, numbered
 from dralloc.problem.solution import Placement
 from dralloc.solve.excerpt import Excerpt
 from dralloc.solve.first_fit.completion import completed_by_weight
-from dralloc.solve.recreate.answer import movable_units
 from dralloc.solve.recreate.search import recreated
+from dralloc.solve.recreate.units import movable_units
 
 __all__ = ["TopDown"]
 
@@ -111,13 +111,14 @@ def _upper_demands(
 ) -> Excerpt:
     """Return the demands of some priority at least, beside those of lower ones that have to stay where they are.
 
-    Those step aside that may come and go by themselves (see `movable_units`), as nobody depends on them; a gang does as
-    a whole, or not at all.
+    Those step aside that may come and go by themselves (see `movable_units`) and have no role in rules with others, as
+    nobody depends on them; a gang does as a whole, or not at all.
     """
     stepping_aside: set[DemandIndex] = set()
     for unit in movable_units(problem, placements):
         members = [problem.demands[member] for member in unit.members]
-        if all(member.priority < priority for member in members):
+        is_below = all(member.priority < priority for member in members)
+        if is_below and not unit.rules:
             stepping_aside.update(unit.members)
     kept = [
         demand

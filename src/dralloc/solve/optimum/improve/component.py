@@ -219,8 +219,9 @@ class SearchedComponent(Component):
     ) -> None:
         """Search with one job less, and solve exact models in a thread, until one of them proves the tier.
 
-        First comes the model of nodes, then those of the highest levels of the weight: their answers are better starts.
-        Where the model of all demands would be too large, those of the highest levels are all.
+        First come the models of the highest levels of the weight, then that of nodes: their answers are better starts.
+        What a high level gains late costs many places of the last one, which there is no time to make up for. Where the
+        model of all demands would be too large, these are all.
         """
         if self.is_large and (level > 0 or not self.subset.sites):
             return
@@ -271,15 +272,15 @@ class SearchedComponent(Component):
     ) -> Generator[_Finding, None, tuple[int, Sequence[Placement] | None]]:
         """Give out what comes sooner than the exact model of all demands; return what is proven of them, and an answer.
 
-        That is what is known of whole demands on nodes, and the highest levels of the weight, solved.
+        That is the highest levels of the weight, solved, and what is known of whole demands on nodes.
         """
-        by_nodes = self._by_nodes(level, options, stop, beside_search=True)
-        if by_nodes is not None:
-            yield _Finding(by_nodes.bound, lambda _: by_nodes.placements)
         if level == 0:
             for upper in upper_levels.solved(self, options, stop):
                 complete = partial(upper_levels.answer_with, upper)
                 yield _Finding(upper.bounds[0], complete)
+        by_nodes = self._by_nodes(level, options, stop, beside_search=True)
+        if by_nodes is not None:
+            yield _Finding(by_nodes.bound, lambda _: by_nodes.placements)
         if self.is_large:
             return self.bounds[level], None
         return self._decide(level, options, stop, None)
