@@ -19,8 +19,9 @@ from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.load import load
 from dralloc.problem import Problem
 from dralloc.problem.solution import Solution
+from dralloc.solve.caps import within_caps
 from dralloc.solve.first_fit import first_fit
-from dralloc.solve.optimum import solve, within_caps
+from dralloc.solve.optimum import solve
 from dralloc.solve.recreate.starts import Starts
 
 __all__ = ["LIMITED", "Limited", "measure_limits", "sizes"]

@@ -25,8 +25,9 @@ from dralloc.objects.load import load
 from dralloc.objects.save import save
 from dralloc.problem import Problem, indices
 from dralloc.problem.solution import Solution
+from dralloc.solve.caps import within_caps
 from dralloc.solve.first_fit import first_fit
-from dralloc.solve.optimum import solve, within_caps
+from dralloc.solve.optimum import solve
 from dralloc.solve.recreate.starts import Starts
 from dralloc.solve.work import phase
 

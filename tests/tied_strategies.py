@@ -1,4 +1,4 @@
-"""Hypothesis strategies for pods that are tied to each other: by rules between pods, claims in common, and gangs."""
+"""Hypothesis strategies for pods that are tied to each other: by rules, claims in common, gangs, and a cap."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from dralloc.objects.user_rules import Budget
 from dralloc.problem import Demand, Problem
 from dralloc.problem.inter_pod import (
     Affinity,
@@ -23,20 +24,23 @@ __all__ = ["tied_pods"]
 
 @st.composite
 def tied_pods(draw: st.DrawFn) -> Problem:
-    """Draw up to twelve pods, and up to six nodes of two zones with a few devices each."""
+    """Draw up to twelve pods, and up to six nodes of two zones with a few devices each, which are shared for a cap."""
     builder = ProblemBuilder(draw(st.sampled_from([4, 6, 2, 3, 5])))
     nodes = [f"node-{node}" for node in range(len(builder.own))]
+    cap = draw(st.sampled_from([None, None, 6, 4, 8]))
+    capacity = None if cap is None else {"memory": 2}
+    asked = AlternativeSpec(capacity=None if cap is None else {"memory": 1})
     for node in range(len(nodes)):
         for _ in range(draw(st.sampled_from([2, 1, 3]))):
-            builder.device(node)
+            builder.device(node, capacity=capacity)
     if draw(rarely()):
-        builder.device(None)
+        builder.device(None, capacity=capacity)
     by_node = {node: node for node in nodes}
     by_zone = {node: "ab"[index % 2] for index, node in enumerate(nodes)}
     rules = draw(st.lists(_rules(by_node, by_zone), min_size=1, max_size=3))
-    shared = [builder.claim(AlternativeSpec()) for _ in range(2)]
+    shared = [builder.claim(asked) for _ in range(2)]
     for _ in range(draw(st.sampled_from([8, 12, 4, 6, 10]))):
-        own = builder.claim(AlternativeSpec())
+        own = builder.claim(asked)
         claims = draw(
             st.sampled_from(
                 [[own], [own], [own], [own], shared[:1], [own, shared[1]]]
@@ -49,7 +53,12 @@ def tied_pods(draw: st.DrawFn) -> Problem:
         )
     problem = builder.problem()
     demands = [_with_roles(draw, demand, rules) for demand in problem.demands]
-    return replace(problem, demands=tuple(demands))
+    budgets = (
+        ()
+        if cap is None
+        else (Budget("default", "memory", used=0, total=36, most=cap),)
+    )
+    return replace(problem, demands=tuple(demands), budgets=budgets)
 
 
 def _rules(

@@ -18,8 +18,9 @@ from dralloc.objects.cluster import Cluster
 from dralloc.problem import Problem
 from dralloc.problem.solution import Solution, Tier, devices_only
 from dralloc.show.plan import Plan
+from dralloc.solve.caps import within_caps
 from dralloc.solve.first_fit import first_fit
-from dralloc.solve.optimum import Progress, solve, within_caps
+from dralloc.solve.optimum import Progress, solve
 from dralloc.solve.policies import Policy, place, policy_name
 from dralloc.solve.recreate.starts import Starts
 from dralloc.solve.scheduler import Profile, Release, read_profiles, schedule

@@ -18,8 +18,9 @@ from dralloc.objects.choices import ObjectiveWord, Priorities
 from dralloc.problem import DemandIndex, Problem, indices
 from dralloc.problem.inter_pod import OneDomain, Role
 from dralloc.problem.solution import Solution, Status, spent
+from dralloc.solve.caps import within_caps
 from dralloc.solve.first_fit import first_fit
-from dralloc.solve.optimum import Options, solve, within_caps
+from dralloc.solve.optimum import Options, solve
 from examples import examples
 
 THOROUGH = settings(

@@ -10,8 +10,9 @@ from budget_strategies import budgeted
 from dralloc.check import check, violations
 from dralloc.problem import Problem
 from dralloc.problem.solution import Solution, spent
+from dralloc.solve.caps import within_caps
 from dralloc.solve.first_fit import first_fit
-from dralloc.solve.optimum import solve, within_caps
+from dralloc.solve.optimum import solve
 from examples import examples
 
 EXAMPLES = examples(60)

@@ -21,6 +21,7 @@ from dralloc.objects.choices import Choices
 from dralloc.objects.load import load
 from dralloc.problem import Problem
 from dralloc.problem.solution import Status
+from dralloc.solve.caps import within_caps
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import (
     Options,
@@ -28,7 +29,6 @@ from dralloc.solve.optimum import (
     candidates,
     search,
     solve,
-    within_caps,
 )
 from dralloc.solve.optimum.stopping import Stop
 from solve.optimum.test_cpsat_solve import hard, in_order, weight

@@ -27,9 +27,9 @@ from dralloc.problem.solution import (
     Solution,
 )
 from dralloc.solve import work
+from dralloc.solve.caps import within_caps
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
-from dralloc.solve.optimum.objective import within_caps
 from dralloc.solve.recreate.answer import WorkingAnswer
 from dralloc.solve.recreate.change import ChangeSearch
 from dralloc.solve.recreate.orders import placed_in_orders

@@ -20,6 +20,7 @@ from dralloc.problem.inter_pod import (
     can_come_in_turn,
 )
 from dralloc.problem.solution import Placement, Solution
+from dralloc.solve.caps import within_caps
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.recreate import search
 from dralloc.solve.recreate.answer import WorkingAnswer
@@ -50,7 +51,7 @@ def worth(problem: Problem, placements: Iterable[Placement]) -> int:
 def test_pods_that_are_tied_to_each_other_keep_all_rules_after_every_change(
     problem: Problem, seed: int
 ) -> None:
-    start = first_fit(problem).placements
+    start = within_caps(problem, first_fit(problem).placements)
     changes = ChangeSearch(problem, start, seed)
     reached = []
     for _ in range(40):
@@ -66,7 +67,8 @@ def test_pods_that_are_tied_to_each_other_keep_all_rules_after_every_change(
 def test_who_leaves_for_good_takes_nobody_along_unseen(
     problem: Problem, random: Random
 ) -> None:
-    answer = WorkingAnswer(problem, first_fit(problem).placements, random)
+    start = within_caps(problem, first_fit(problem).placements)
+    answer = WorkingAnswer(problem, start, random)
     for unit in dict.fromkeys(answer.unit_of.values()):
         sites = {
             member: answer.leave(member)
@@ -85,7 +87,7 @@ def test_who_leaves_for_good_takes_nobody_along_unseen(
 def test_rules_hold_among_parts_that_are_searched_at_the_same_time(
     problem: Problem, seed: int
 ) -> None:
-    start = first_fit(problem).placements
+    start = within_caps(problem, first_fit(problem).placements)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dralloc.solve.recreate.parts._FEW_NODES", 1)
         patch.setattr(search, "_EVERYWHERE", _Effort(by_node=40, least=0))

@@ -23,8 +23,9 @@ from dralloc.problem import Demand, DemandIndex, NodeIndex, Problem
 from dralloc.problem.equivalence import inventory_key
 from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.problem.subproblem import Subproblem, cut
+from dralloc.solve.caps import within_caps
 from dralloc.solve.first_fit import first_fit
-from dralloc.solve.optimum import solve, within_caps
+from dralloc.solve.optimum import solve
 
 __all__ = ["Certificate", "FeasibilityOracle", "in_whole"]
 

@@ -42,8 +42,8 @@ from dralloc.problem import (
 )
 from dralloc.problem.claim_ledger import ClaimLedger
 from dralloc.problem.solution import Placement, amount_used, holdings_of
+from dralloc.solve.caps import within_caps
 from dralloc.solve.first_fit import first_fit
-from dralloc.solve.optimum import within_caps
 
 __all__ = ["releases"]
 

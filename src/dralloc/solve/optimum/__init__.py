@@ -36,6 +36,7 @@ from dralloc.problem.solution import (
     Tier,
 )
 from dralloc.solve.backends import is_elsewhere, starting_processes
+from dralloc.solve.caps import within_caps
 from dralloc.solve.optimum.admin_claims import AdminClaims, admin_claims
 from dralloc.solve.optimum.answered import is_next
 from dralloc.solve.optimum.classes.component import CountedComponent
@@ -51,7 +52,6 @@ from dralloc.solve.optimum.objective import (
     after_weight,
     fairness,
     placed_weight,
-    within_caps,
 )
 from dralloc.solve.optimum.packing.component import PackedComponent
 from dralloc.solve.optimum.parallel import work_out
@@ -74,7 +74,6 @@ __all__ = [
     "Progress",
     "build",
     "solve",
-    "within_caps",
 ]
 
 _ENDING: Final = 3e-5

@@ -38,7 +38,6 @@ from dralloc.problem.solution import (
 from dralloc.solve.optimum.candidates import CandidateSite, ServingChoice
 from dralloc.solve.optimum.classes.count_model import CountModel
 from dralloc.solve.optimum.classes.counted_goals import goal_terms
-from dralloc.solve.optimum.classes.numbering import DisjointSets
 from dralloc.solve.optimum.model import Model
 from dralloc.solve.optimum.rows import (
     SAFE_SUM,
@@ -63,7 +62,6 @@ __all__ = [
     "placed_weight",
     "summed_weight",
     "used_nodes",
-    "within_caps",
 ]
 
 
@@ -633,50 +631,3 @@ def _leximin(
         cp.add(short + level + use >= gap // unit)
         cost.append((short, unit))
     return cost
-
-
-def within_caps(
-    problem: Problem, placements: Sequence[Placement]
-) -> list[Placement]:
-    """Return as many placements as the caps allow, in order; of gangs and of those that share claims all or none."""
-    room = {
-        (budget.resource, budget.namespace): budget.left
-        for budget in problem.budgets
-        if budget.left is not None
-    }
-    if not room:
-        return list(placements)
-    resources = dict.fromkeys(resource for resource, _ in room)
-    admitted: list[Placement] = []
-    for together in _together(problem, placements):
-        uses = {
-            (resource, namespace): use
-            for resource in resources
-            for namespace, use in spent(problem, together, resource).items()
-            if (resource, namespace) in room
-        }
-        if all(use <= room[capped] for capped, use in uses.items()):
-            for capped, use in uses.items():
-                room[capped] -= use
-            admitted += together
-    return sorted(admitted, key=lambda placement: placement.demand)
-
-
-def _together(
-    problem: Problem, placements: Sequence[Placement]
-) -> list[list[Placement]]:
-    """Placements that are only kept together: those of a gang, and those with a claim in common."""
-    sets = DisjointSets(range(len(placements)))
-    first_with: dict[Hashable, int] = {}
-    for index, placement in enumerate(placements):
-        demand = problem.demands[placement.demand]
-        keys: list[Hashable] = [claim.key for claim in demand.claims]
-        if demand.placed_with:
-            keys.append(demand.placed_with)
-        for key in keys:
-            sets.unite(first_with.setdefault(key, index), index)
-    blocks = grouped(
-        (sets.find(index), placement)
-        for index, placement in enumerate(placements)
-    )
-    return list(blocks.values())

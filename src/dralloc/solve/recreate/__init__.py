@@ -3,7 +3,7 @@
 A few pods leave a few nodes, and come back in another order, among pods that wait (Schrimpf et al. 2000; Christiaens
 and Vanden Berghe 2020). Who comes back gets the first devices that fit; so this needs no model, knows
 no special shape of hardware, and serves any mixture. What it cannot do is left to the optimum, which starts from its
-answers: find moves that only help together, move those whom a budget or a group above their gang ties to others, and
+answers: find moves that only help together, move those whom a group above their gang ties to others, and
 prove anything.
 
 `cells` packs what nodes have left into integers; `rooms` knows CPU and memory, `offers` what devices take, `devices`

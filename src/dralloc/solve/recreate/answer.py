@@ -30,6 +30,7 @@ from dralloc.solve.recreate.devices import (
 )
 from dralloc.solve.recreate.rooms import NodeRooms
 from dralloc.solve.recreate.rules import RulesBetweenPods
+from dralloc.solve.recreate.spending import CappedSpending
 from dralloc.solve.recreate.units import MovableUnit, movable_units
 
 __all__ = ["WorkingAnswer"]
@@ -54,7 +55,7 @@ class WorkingAnswer:
     Parameters
     ----------
     placements
-        The answer to begin with. It keeps the rules of the problem.
+        The answer to begin with. It keeps the rules of the problem, and its caps.
     random
         Draws which domains, nodes and devices are tried first.
     bystanders
@@ -98,6 +99,7 @@ class WorkingAnswer:
         self._rules = RulesBetweenPods(problem, bystanders)
         for placement in self.staying:
             self._rules.enter(placement.demand, placement.node)
+        self._spending = CappedSpending(problem, self.staying)
         self._on_node: list[dict[DemandIndex, None]] = [
             {} for _ in problem.nodes
         ]
@@ -320,10 +322,19 @@ class WorkingAnswer:
         """Place a demand on the first of some nodes where it fits; False if that is none of them."""
         for node in self._may_hold(applicant, nodes):
             way = self._devices.choose(applicant.wish, applicant.claims, node)
-            if way is not None:
-                self.restore(applicant.demand, Site(node, way))
+            if way is None:
+                continue
+            site = Site(node, way)
+            if self._is_affordable(applicant.demand, site):
+                self.restore(applicant.demand, site)
                 return True
         return False
+
+    def _is_affordable(self, demand: DemandIndex, site: Site) -> bool:
+        """Whether no cap of a namespace is in the way."""
+        return not self._spending.has_cap(demand) or self._spending.allow(
+            demand, site
+        )
 
     def keeps_rules(self) -> bool:
         """Whether rules between pods hold after a change, as they did before it.
@@ -341,6 +352,8 @@ class WorkingAnswer:
         self._rooms.give_back(demand, site.node)
         if self._applicants[demand].has_rules:
             self._rules.leave(demand, site.node)
+        if self._spending.has_cap(demand):
+            self._spending.leave(demand, site)
         del self._on_node[site.node][demand]
         return site
 
@@ -350,4 +363,6 @@ class WorkingAnswer:
         self._rooms.take(demand, site.node)
         if self._applicants[demand].has_rules:
             self._rules.enter(demand, site.node)
+        if self._spending.has_cap(demand):
+            self._spending.enter(demand, site)
         self._on_node[site.node][demand] = None

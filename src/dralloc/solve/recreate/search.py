@@ -19,6 +19,7 @@ import numpy as np
 
 from dralloc.objects.choices import MAX_SEED, Backend, Options
 from dralloc.objects.limits import without_garbage_collection
+from dralloc.objects.user_rules import Budget
 from dralloc.problem import NodeIndex, Problem
 from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.ledger import Ledger
@@ -27,6 +28,7 @@ from dralloc.problem.solution import (
     AskAppraisal,
     Placement,
     charged_grants,
+    spent,
 )
 from dralloc.problem.subproblem import PartInUse
 from dralloc.solve.backends import Parcel, is_elsewhere
@@ -289,6 +291,9 @@ class _Rounds:
         """Cut the parts out, with who may come and go there."""
         homes = {placement.demand: placement for placement in placements}
         parts = self._dealer.deal_demands(homes, nodes_of_parts)
+        budgets_of_parts = self._deal_budgets(
+            homes, [part.members for part in parts]
+        )
         moving = {demand for part in parts for demand in part.members}
         staying = [
             placement
@@ -302,7 +307,9 @@ class _Rounds:
             placement.demand: self._problem.nodes[placement.node].name
             for placement in placements
         }
-        for nodes, members, kept_away, bystanders in parts:
+        for (nodes, members, kept_away, bystanders), budgets in zip(
+            parts, budgets_of_parts, strict=True
+        ):
             in_use = PartInUse.of(self._problem, nodes, ledger, kept_away)
             tasks.append(
                 _PartTask(
@@ -313,6 +320,7 @@ class _Rounds:
                         in_use,
                         allowed={},
                         standing_by={},
+                        budgets=budgets,
                     ),
                     [homes[demand] for demand in members if demand in homes],
                     int(self._random.integers(MAX_SEED)),
@@ -323,6 +331,34 @@ class _Rounds:
                 )
             )
         return tasks
+
+    def _deal_budgets(
+        self,
+        homes: Mapping[DemandIndex, Placement],
+        members_of_parts: Sequence[Sequence[DemandIndex]],
+    ) -> list[tuple[Budget, ...]]:
+        """Deal caps out to parts: each may use what its members do, and one that is drawn what nobody does."""
+        budgets_of_parts: list[list[Budget]] = [[] for _ in members_of_parts]
+        for budget in self._problem.budgets:
+            if budget.left is None:
+                continue
+            uses = [
+                self._use(budget, [homes[m] for m in members if m in homes])
+                for members in members_of_parts
+            ]
+            unused = budget.left - self._use(budget, homes.values())
+            lucky_part = int(self._random.integers(len(uses)))
+            for part, use in enumerate(uses):
+                left = use + (unused if part == lucky_part else 0)
+                budgets_of_parts[part].append(
+                    replace(budget, used=budget.used + budget.left - left)
+                )
+        return [tuple(budgets) for budgets in budgets_of_parts]
+
+    def _use(self, budget: Budget, placements: Iterable[Placement]) -> int:
+        """Return how much of a budget some placements use."""
+        uses = spent(self._problem, placements, budget.resource)
+        return uses.get(budget.namespace, 0)
 
     def _beside(self, staying: Sequence[Placement]) -> Appraisal | None:
         """Return what demands are worth, and what nodes are beyond what those pay that stay."""

@@ -15,6 +15,7 @@ from typing import Final
 from dralloc.objects.choices import Options
 from dralloc.problem import NodeIndex, Problem
 from dralloc.problem.solution import Appraisal, AskAppraisal, Placement
+from dralloc.solve.caps import within_caps
 from dralloc.solve.recreate.orders import placed_in_orders
 from dralloc.solve.recreate.search import recreated
 from dralloc.solve.recreate.top_down import TopDown
@@ -37,7 +38,7 @@ class Starts:
     Parameters
     ----------
     problem
-        What is to be placed. Answers keep all of its rules but budgets.
+        What is to be placed.
     options
         As `recreated` takes them.
     around
@@ -108,7 +109,8 @@ class Starts:
         """Give out first fit's answers in other orders, for a small part of the time."""
         later = (1 - _ORDERS) * seconds()
         for placements in placed_in_orders(self._problem, appraisal, seconds):
-            yield placements
+            # First fit knows nothing of caps.
+            yield tuple(within_caps(self._problem, placements))
             if seconds() < later:
                 break
 

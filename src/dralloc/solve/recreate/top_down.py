@@ -18,6 +18,7 @@ from dralloc.objects.choices import Options
 from dralloc.problem import DemandIndex, Problem
 from dralloc.problem.indices import indices, numbered
 from dralloc.problem.solution import Placement
+from dralloc.solve.caps import within_caps
 from dralloc.solve.excerpt import Excerpt
 from dralloc.solve.first_fit.completion import completed_by_weight
 from dralloc.solve.recreate.search import recreated
@@ -152,7 +153,10 @@ def _improved(
     if _weight(upper.problem, after) <= _weight(upper.problem, before):
         return None
     together = [*upper.outward(after), *others]
-    return completed_by_weight(problem, together).placements
+    # First fit knows nothing of caps.
+    return tuple(
+        within_caps(problem, completed_by_weight(problem, together).placements)
+    )
 
 
 def _weight(problem: Problem, placements: Sequence[Placement]) -> int:

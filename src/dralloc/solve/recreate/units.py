@@ -59,8 +59,8 @@ def movable_units(
 ) -> list[MovableUnit]:
     """Return what comes and goes by itself: demands of a gang, or with claims in common, together.
 
-    None of them is in a group above a gang, or in a namespace with a budget. That a gang is in one domain is a rule for
-    it alone. Of other rules between pods, only those that pods which run have no role in, as what runs was there first.
+    None of them is in a group above a gang. That a gang is in one domain is a rule for it alone. Of other rules between
+    pods, only those that pods which run have no role in, as what runs was there first.
 
     Nor do those come and go that fill a device in these placements which a claim for all devices passed over: without
     them the claim would lack it. Claims for all devices stay themselves, as first fit's search for them may fail.
@@ -69,7 +69,6 @@ def movable_units(
     roles = [role for demand in problem.demands for role in demand.roles]
     rule_users = Tally(role.rule for role in roles)
     rules_of_running = {role.rule for role in roles if role.runs}
-    with_budget = {budget.namespace for budget in problem.budgets}
     units: list[MovableUnit] = []
     for members in _placed_together(problem):
         demands = [problem.demands[member] for member in members]
@@ -79,9 +78,6 @@ def movable_units(
             all(map(_is_free, demands))
             and _are_of_one_gang(demands)
             and _share_claims_alone(problem, demands)
-            and with_budget.isdisjoint(
-                demand.key.namespace for demand in demands
-            )
             and fillers.isdisjoint(members)
             and rules_of_running.isdisjoint(rules)
             and _are_for_them_alone(own_domains, demands, rule_users)

@@ -17,6 +17,7 @@ from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Goal, Keep, Options
 from dralloc.problem import Problem, indices
 from dralloc.problem.solution import Placement, Solution, Tier
+from dralloc.solve.caps import within_caps
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.improve import NeighbourhoodSearch
@@ -26,7 +27,6 @@ from dralloc.solve.optimum.objective import (
     after_weight,
     fairness,
     placed_weight,
-    within_caps,
 )
 from dralloc.solve.optimum.relax import relaxed_bounds
 from dralloc.solve.optimum.stopping import Stop, Stopped

@@ -13,6 +13,7 @@ from dralloc.check.problem import violations
 from dralloc.objects.choices import Options
 from dralloc.problem import Problem
 from dralloc.problem.solution import Placement, Solution
+from dralloc.solve.caps import within_caps
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.answered import is_proven
@@ -22,7 +23,6 @@ from dralloc.solve.optimum.improve.nodes_first import nodes_first
 from dralloc.solve.optimum.objective import (
     DemandSubset,
     placed_weight,
-    within_caps,
 )
 from dralloc.solve.optimum.relax.component import ComponentRelaxation
 from dralloc.solve.optimum.stopping import Stop, Stopped

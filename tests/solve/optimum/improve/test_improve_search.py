@@ -28,6 +28,7 @@ from dralloc.objects.user_rules import Budget
 from dralloc.problem import Problem, indices
 from dralloc.problem.solution import Placement, Solution
 from dralloc.solve import backends, work
+from dralloc.solve.caps import within_caps
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Progress, solve
 from dralloc.solve.optimum.improve import NeighbourhoodSearch
@@ -44,7 +45,6 @@ from dralloc.solve.optimum.objective import (
     after_weight,
     fairness,
     placed_weight,
-    within_caps,
 )
 from dralloc.solve.optimum.stopping import Cancelled, Stop, Stopped
 from examples import examples

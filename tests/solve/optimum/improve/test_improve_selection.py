@@ -19,6 +19,7 @@ from dralloc.objects.choices import Options
 from dralloc.problem import DemandIndex, NodeIndex, Problem, SlotIndex, indices
 from dralloc.problem.solution import APPRAISAL_UNIT, Appraisal, Solution
 from dralloc.solve.backends import Parcel
+from dralloc.solve.caps import within_caps
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum.improve.incumbent import Bonds, Incumbent
 from dralloc.solve.optimum.improve.neighbourhood import (
@@ -33,7 +34,6 @@ from dralloc.solve.optimum.improve.task import NeighbourhoodTask
 from dralloc.solve.optimum.objective import (
     Objective,
     placed_weight,
-    within_caps,
 )
 from dralloc.solve.optimum.relax import RelaxationLadder
 from dralloc.solve.optimum.stopping import Stop

@@ -17,6 +17,7 @@ from dralloc.objects.user_rules import Budget
 from dralloc.problem import Claim, DemandIndex, Problem
 from dralloc.problem.inter_pod import Affinity, AntiAffinity, Role
 from dralloc.problem.solution import Placement, Solution
+from dralloc.solve.caps import within_caps
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.answered import is_proven
@@ -29,7 +30,6 @@ from dralloc.solve.optimum.improve.upper_levels import UpperLevels
 from dralloc.solve.optimum.objective import (
     DemandSubset,
     placed_weight,
-    within_caps,
 )
 from dralloc.solve.optimum.stopping import Stop, Stopped
 from examples import examples

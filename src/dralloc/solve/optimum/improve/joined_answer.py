@@ -10,8 +10,8 @@ from dralloc.problem.all_devices import passed_over
 from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.solution import Placement, charged_grants
+from dralloc.solve.caps import within_caps
 from dralloc.solve.optimum.improve.incumbent import Bonds
-from dralloc.solve.optimum.objective import within_caps
 
 __all__ = ["joined_answer", "split_answer"]
 

@@ -1,0 +1,110 @@
+"""Caps of what namespaces may use: the part of an answer that keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import chain
+
+from networkx.utils import UnionFind
+
+from dralloc.problem import Problem
+from dralloc.problem.indices import grouped
+from dralloc.problem.inter_pod import DomainLedger
+from dralloc.problem.solution import Placement, spent
+
+__all__ = ["within_caps"]
+
+
+def within_caps(
+    problem: Problem, placements: Sequence[Placement]
+) -> list[Placement]:
+    """Return as many placements as the caps allow, in order; of gangs and of those that share claims all or none.
+
+    Left out is also who does not come without those that are: whoever needs their company, or as many elsewhere.
+    """
+    room = {
+        (budget.resource, budget.namespace): budget.left
+        for budget in problem.budgets
+        if budget.left is not None
+    }
+    if not room:
+        return list(placements)
+    resources = dict.fromkeys(resource for resource, _ in room)
+    affordable: list[list[Placement]] = []
+    for together in _together(problem, placements):
+        uses = {
+            (resource, namespace): use
+            for resource in resources
+            for namespace, use in spent(problem, together, resource).items()
+            if (resource, namespace) in room
+        }
+        if all(use <= room[capped] for capped, use in uses.items()):
+            for capped, use in uses.items():
+                room[capped] -= use
+            affordable.append(together)
+    admitted = list(chain.from_iterable(affordable))
+    if len(admitted) < len(placements):
+        admitted = list(chain.from_iterable(_coming(problem, affordable)))
+    return sorted(admitted, key=lambda placement: placement.demand)
+
+
+def _coming(
+    problem: Problem, blocks: Iterable[Sequence[Placement]]
+) -> Iterator[Sequence[Placement]]:
+    """Give out blocks in an order in which rules between pods let them come; not those that never may."""
+    ledger = DomainLedger()
+    # Who runs was there before everybody else.
+    waiting = sorted(blocks, key=lambda block: not _runs(problem, block))
+    while True:
+        still_waiting: list[Sequence[Placement]] = []
+        for block in waiting:
+            if _may_come(problem, ledger, block):
+                yield block
+            else:
+                still_waiting.append(block)
+        if len(still_waiting) == len(waiting):
+            break
+        waiting = still_waiting
+
+
+def _runs(problem: Problem, block: Iterable[Placement]) -> bool:
+    """Whether any of a block stands for a pod that runs."""
+    demands = [problem.demands[placement.demand] for placement in block]
+    return any(role.runs for demand in demands for role in demand.roles)
+
+
+def _may_come(
+    problem: Problem, ledger: DomainLedger, block: Iterable[Placement]
+) -> bool:
+    """Let all of a block come, one after the other, or none of them."""
+    arrivals = [
+        (
+            problem.demands[placement.demand].roles,
+            problem.nodes[placement.node].name,
+        )
+        for placement in block
+    ]
+    for present, (roles, node) in enumerate(arrivals):
+        if not ledger.allows(roles, node):
+            for earlier_roles, earlier_node in arrivals[:present]:
+                ledger.enter(earlier_roles, earlier_node, -1)
+            return False
+        ledger.enter(roles, node)
+    return True
+
+
+def _together(
+    problem: Problem, placements: Sequence[Placement]
+) -> list[list[Placement]]:
+    """Placements that are only kept together: those of a gang, and those with a claim in common."""
+    forest: UnionFind[Hashable] = UnionFind()
+    for index, placement in enumerate(placements):
+        demand = problem.demands[placement.demand]
+        claims = [("claim", claim.key) for claim in demand.claims]
+        gang = [("gang", demand.placed_with)] if demand.placed_with else []
+        forest.union(("placement", index), *claims, *gang)
+    blocks = grouped(
+        (forest["placement", index], placement)
+        for index, placement in enumerate(placements)
+    )
+    return list(blocks.values())

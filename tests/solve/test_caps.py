@@ -1,0 +1,51 @@
+"""What is left of an answer within caps keeps all other rules as well."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import HealthCheck, given, settings
+
+from budget_strategies import renamed
+from dralloc.check.problem import violations
+from dralloc.objects.user_rules import Budget
+from dralloc.problem import Problem
+from dralloc.problem.inter_pod import Role, Spread
+from dralloc.problem.solution import Solution
+from dralloc.solve.caps import within_caps
+from dralloc.solve.first_fit import first_fit
+from examples import examples
+from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
+from tied_strategies import tied_pods
+
+
+@settings(
+    max_examples=examples(1000),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+@given(tied_pods())
+def test_what_is_left_of_first_fit_keeps_all_rules(problem: Problem) -> None:
+    left = within_caps(problem, first_fit(problem).placements)
+    assert violations(problem, Solution(tuple(left))) == []
+
+
+def test_who_may_only_come_beside_others_is_left_out_with_them() -> None:
+    """Three pods are spread evenly over two nodes. Without the second one, the third would be one too many."""
+    builder = ProblemBuilder(nodes=2)
+    memory = AlternativeSpec(capacity={"memory": 1})
+    for node in (0, 0, 1):
+        builder.device(node, capacity={"memory": 1})
+        builder.pod(builder.claim(memory))
+    even = Spread({"node-0": "node-0", "node-1": "node-1"}, {}, 1)
+    first, second, third = (
+        demand.by_itself(roles=(Role(even, carries=True, counts=True),))
+        for demand in builder.demands
+    )
+    builder.demands = [first, renamed(second, "capped"), third]
+    cap = Budget("capped", "memory", used=0, total=3, most=0)
+    problem = replace(builder.problem(), budgets=(cap,))
+    placements = first_fit(problem).placements
+    assert [placement.node for placement in placements] == [0, 1, 0]
+    left = within_caps(problem, placements)
+    assert [placement.demand for placement in left] == [0]
