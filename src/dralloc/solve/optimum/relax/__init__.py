@@ -11,10 +11,10 @@ common value, devices that carry one; where those of a request need different on
 (`dralloc.solve.optimum.relax.claim_users`). Gangs are placed as far as their quorum says or not at all, in one domain
 if they need one; a gang or a domain that has no room for that, if it was alone, is left out, and no more of a gang are
 placed than have room alone, where that is known (`dralloc.solve.optimum.room`). Of rules between pods there is how many
-demands a domain holds at most (`dralloc.solve.optimum.relax.domain_limits`). Everything else is left out of the
-problem: who has to be near whom, and in which order pods come, constraints over several claims, that devices for
-several requests differ, admin access, compatibility groups, budgets, groups of gangs, and that demands are placed as a
-whole.
+demands a domain holds at most (`dralloc.solve.optimum.relax.domain_limits`), and of caps what demands use at least
+(`dralloc.solve.optimum.relax.caps`). Everything else is left out of the problem: who has to be near whom, and in which
+order pods come, constraints over several claims, that devices for several requests differ, admin access, compatibility
+groups, groups of gangs, and that demands are placed as a whole.
 
 A bound takes two steps. A linear program guesses a price for each row (`dralloc.solve.optimum.relax.guide`): in
 floats, over regions of nodes that are about alike, with demands in lots that are about equal, as large as there is

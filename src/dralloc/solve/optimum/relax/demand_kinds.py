@@ -5,8 +5,7 @@ device of a type, or a bundle of devices that carry a common value. What is not 
 claim that several demands use, each of them needs its part. So whatever some demands ask for here, they take no less in
 every answer to the problem.
 
-First the rows, which say what is limited; then what demands ask for; then amounts, which are CPU, memory and whatever
-else nodes have beside devices.
+First the rows, which say what is limited; then what demands ask for beside amounts.
 """
 
 from __future__ import annotations
@@ -24,9 +23,6 @@ from collections.abc import (
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, assert_never
 
-import numpy as np
-import numpy.typing as npt
-
 from dralloc.problem import (
     Alternative,
     AlternativeIndex,
@@ -34,7 +30,6 @@ from dralloc.problem import (
     Constraint,
     ConstraintKind,
     Demand,
-    DeviceIndex,
     NodeIndex,
     Problem,
     Request,
@@ -43,8 +38,6 @@ from dralloc.problem import (
 from dralloc.problem.equivalence import claim_key
 from dralloc.problem.indices import DemandIndex, summed
 from dralloc.problem.inter_pod import Domains, InterPodRule, OneDomain
-from dralloc.problem.ledger import Ledger
-from dralloc.problem.supply import NODE_DRIVER
 from dralloc.solve.optimum.classes.numbering import Listed
 from dralloc.solve.optimum.relax.claim_users import users_of_claims
 from dralloc.solve.optimum.relax.domain_limits import (
@@ -55,18 +48,15 @@ from dralloc.solve.optimum.stopping import Stop
 
 __all__ = [
     "ALL_DEVICES",
-    "Amounts",
     "DemandKind",
     "DemandKinds",
     "Draws",
-    "Integers",
     "Item",
     "ItemPart",
     "Option",
     "OptionSet",
     "ResourceRow",
     "Shape",
-    "amounts_of",
     "demand_kinds_of",
 ]
 
@@ -461,92 +451,3 @@ def _merged(choices: Sequence[OptionSet]) -> Shape:
     if fixed:
         return OptionSet((tuple(sorted(fixed.items())),)), *open_choices
     return tuple(open_choices)
-
-
-# ----------------------------------------------------------------------------
-# CPU, memory and whatever else nodes have beside devices, and what demands take of it.
-
-Integers = npt.NDArray[np.int64]
-
-_MOST_KINDS: Final = 64
-"""Of more kinds of nodes than this it is not asked what demands take of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Amounts:
-    """Amounts that nodes have beside devices.
-
-    Parameters
-    ----------
-    names
-        Of what.
-    rows
-        For each name by node: the row; none if there is no end of it.
-    takes
-        By synthetic alternative: what it takes, by name.
-    """
-
-    names: Sequence[str]
-    rows: Sequence[Mapping[int, int]]
-    takes: Mapping[AlternativeIndex, Mapping[str, int]]
-
-
-def amounts_of(
-    problem: Problem,
-    demand_kinds: DemandKinds,
-    ledger: Ledger,
-    rows: list[ResourceRow],
-) -> Amounts:
-    """Enter a row for each amount that a node has an end of.
-
-    Notes
-    -----
-    A synthetic alternative takes the same of a name wherever there is an end of it. If it did not, the least would
-    count. What it takes in counters (KEP-5517) is left out.
-    """
-    # By kind of synthetic device: the nodes with one, and the device.
-    homes: dict[Hashable, list[tuple[NodeIndex, DeviceIndex]]] = {}
-    for node, view in numbered(problem.nodes):
-        # The synthetic device of a node is in its last pool.
-        for device in view.pools[-1].devices if view.pools else ():
-            if problem.devices[device].id.driver == NODE_DRIVER:
-                key = problem.eligibility.device_key(device)
-                homes.setdefault(key, []).append((node, device))
-    if len(homes) > _MOST_KINDS:
-        homes = {}
-    alternatives: set[AlternativeIndex] = set()
-    for kind in demand_kinds.kinds:
-        alternatives.update(claim for claim in kind.claims if claim is not None)
-    samples = [members[0][1] for members in homes.values()]
-    takes = {
-        alternative: _least(problem, alternative, samples)
-        for alternative in sorted(alternatives)
-    }
-    names = sorted({name for amounts in takes.values() for name in amounts})
-    rows_of: dict[str, dict[int, int]] = {name: {} for name in names}
-    for node, device in sorted(
-        pair for members in homes.values() for pair in members
-    ):
-        synthetic = problem.devices[device]
-        for name in synthetic.capacity:
-            if name in rows_of:
-                rows_of[name][node] = len(rows)
-                free = max(0, ledger.capacity_left(synthetic, name))
-                role = "amount", name
-                row_name = synthetic.id, name
-                rows.append(ResourceRow(node, role, free, row_name))
-    return Amounts(names, [rows_of[name] for name in names], takes)
-
-
-def _least(
-    problem: Problem,
-    alternative: AlternativeIndex,
-    devices: Sequence[DeviceIndex],
-) -> Mapping[str, int]:
-    """Return what the alternative takes of the devices that have an end of it, at least."""
-    least: dict[str, int] = {}
-    for device in devices:
-        charge = problem.eligibility.charge(alternative, device)
-        for name, amount in charge.capacity if charge else ():
-            least[name] = min(amount, least.get(name, amount))
-    return least

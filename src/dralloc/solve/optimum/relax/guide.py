@@ -17,11 +17,8 @@ import numpy.typing as npt
 
 from dralloc.objects.errors import ModelError
 from dralloc.problem.indices import grouped, summed
-from dralloc.solve.optimum.relax.demand_kinds import (
-    Integers,
-    OptionSet,
-    Shape,
-)
+from dralloc.solve.optimum.relax.amounts import Integers
+from dralloc.solve.optimum.relax.demand_kinds import OptionSet, Shape
 from dralloc.solve.optimum.relax.market import Market
 from dralloc.solve.optimum.relax.merged import merged_offers
 from dralloc.solve.optimum.relax.offers import PatternClass

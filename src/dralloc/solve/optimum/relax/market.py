@@ -13,10 +13,10 @@ from dralloc.problem import Demand, DemandIndex, Problem
 from dralloc.problem.indices import grouped
 from dralloc.problem.inter_pod import Domains
 from dralloc.solve.optimum.classes.numbering import Listed
+from dralloc.solve.optimum.relax.amounts import Integers
 from dralloc.solve.optimum.relax.demand_kinds import (
     DemandKind,
     DemandKinds,
-    Integers,
     Option,
     Shape,
     demand_kinds_of,
@@ -192,11 +192,11 @@ class Market:
         self.amount_limits = np.full(
             (len(amounts.names), nodes), _LARGEST, dtype=np.int64
         )
-        scaled: list[dict[int, int]] = []
+        scaled: list[dict[DemandIndex, int]] = []
         for name_index, name in enumerate(amounts.names):
             takes = {
-                alternative: amounts_taken.get(name, 0)
-                for alternative, amounts_taken in amounts.takes.items()
+                demand: amounts_taken.get(name, 0)
+                for demand, amounts_taken in amounts.takes.items()
             }
             limits = {
                 node: self.offers.rows[row].limit
@@ -206,12 +206,9 @@ class Market:
             largest_amount = max([*takes.values(), *limits.values()], default=0)
             unit = _unit(gcd(*takes.values()), largest_amount)
             scaled.append(
-                {
-                    alternative: amount // unit
-                    for alternative, amount in takes.items()
-                }
+                {demand: amount // unit for demand, amount in takes.items()}
             )
-            largest = max(1, *scaled[-1].values())
+            largest = max([1, *scaled[-1].values()])
             for node, row in amounts.rows[name_index].items():
                 limit = limits[node] // unit
                 self.amount_rows[name_index, node] = row
@@ -245,15 +242,12 @@ class Market:
             self.largest[rows] = pattern_class.patterns.sum(axis=1).max()
 
     def _amounts_of(
-        self, kind: DemandKind, takes: Sequence[Mapping[int, int]]
+        self, kind: DemandKind, takes: Sequence[Mapping[DemandIndex, int]]
     ) -> Integers:
         """By member of a kind and name, what it takes of its node."""
         amounts = np.zeros((len(kind.members), len(takes)), dtype=np.int64)
-        for member_index, claim in enumerate(kind.claims):
-            if claim is not None:
-                amounts[member_index] = [
-                    by_alternative[claim] for by_alternative in takes
-                ]
+        for member_index, member in enumerate(kind.members):
+            amounts[member_index] = [by_demand[member] for by_demand in takes]
         return amounts
 
     def _room(self, shape: Shape) -> Integers:

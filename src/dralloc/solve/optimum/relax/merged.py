@@ -11,7 +11,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 from dralloc.solve.optimum.classes.numbering import Listed
-from dralloc.solve.optimum.relax.demand_kinds import Draws, Integers
+from dralloc.solve.optimum.relax.amounts import Integers
+from dralloc.solve.optimum.relax.demand_kinds import Draws
 from dralloc.solve.optimum.relax.market import Market
 
 __all__ = ["MergedOffers", "merged_offers"]

@@ -34,16 +34,14 @@ from dralloc.problem.indices import grouped
 from dralloc.problem.ledger import Ledger, counter_consumption
 from dralloc.problem.supply import NODE_DRIVER, Scalar
 from dralloc.solve.optimum.classes.numbering import Listed
+from dralloc.solve.optimum.relax.amounts import Amounts, Integers, amounts_of
 from dralloc.solve.optimum.relax.demand_kinds import (
     ALL_DEVICES,
-    Amounts,
     DemandKinds,
     Draws,
-    Integers,
     Item,
     ItemPart,
     ResourceRow,
-    amounts_of,
 )
 from dralloc.solve.optimum.relax.limit_rows import LimitRows, limit_rows_of
 from dralloc.solve.optimum.stopping import Stop

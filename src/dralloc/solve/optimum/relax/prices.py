@@ -22,12 +22,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dralloc.solve.optimum.relax.demand_kinds import (
-    Integers,
-    Option,
-    OptionSet,
-    Shape,
-)
+from dralloc.solve.optimum.relax.amounts import Integers
+from dralloc.solve.optimum.relax.demand_kinds import Option, OptionSet, Shape
 from dralloc.solve.optimum.relax.market import Market, MarketGang
 from dralloc.solve.optimum.relax.offers import PatternClass
 

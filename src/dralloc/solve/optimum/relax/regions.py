@@ -6,7 +6,7 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from dralloc.solve.optimum.relax.demand_kinds import Integers
+from dralloc.solve.optimum.relax.amounts import Integers
 from dralloc.solve.optimum.relax.guide import Floats
 from dralloc.solve.optimum.relax.market import Market
 
