@@ -342,14 +342,14 @@ class _Rounds:
         for budget in self._problem.budgets:
             if budget.left is None:
                 continue
-            uses = [
-                self._use(budget, [homes[m] for m in members if m in homes])
-                for members in members_of_parts
-            ]
             unused = budget.left - self._use(budget, homes.values())
-            lucky_part = int(self._random.integers(len(uses)))
-            for part, use in enumerate(uses):
-                left = use + (unused if part == lucky_part else 0)
+            drawn_part = int(self._random.integers(len(members_of_parts)))
+            for part, members in enumerate(members_of_parts):
+                present = [
+                    homes[member] for member in members if member in homes
+                ]
+                left = self._use(budget, present)
+                left += unused if part == drawn_part else 0
                 budgets_of_parts[part].append(
                     replace(budget, used=budget.used + budget.left - left)
                 )
