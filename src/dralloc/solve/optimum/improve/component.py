@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Generator,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -219,9 +225,8 @@ class SearchedComponent(Component):
     ) -> None:
         """Search with one job less, and solve exact models in a thread, until one of them proves the tier.
 
-        First come the models of the highest levels of the weight, then that of nodes: their answers are better starts.
-        What a high level gains late costs many places of the last one, which there is no time to make up for. Where the
-        model of all demands would be too large, these are all.
+        First come the model of nodes and those of the highest levels of the weight: their answers are better starts.
+        Where the model of all demands would be too large, these are all.
         """
         if self.is_large and (level > 0 or not self.subset.sites):
             return
@@ -274,16 +279,39 @@ class SearchedComponent(Component):
 
         That is the highest levels of the weight, solved, and what is known of whole demands on nodes.
         """
+        in_turn = [
+            self._solve_by_nodes(level, options, stop),
+            self._solve_levels(upper_levels, level, options, stop),
+        ]
+        # What a high level gains late costs many places of the last one, which there is no time to make up for.
+        if upper_levels.are_small:
+            in_turn.reverse()
+        for findings in in_turn:
+            yield from findings
+        if self.is_large:
+            return self.bounds[level], None
+        return self._decide(level, options, stop, None)
+
+    def _solve_by_nodes(
+        self, level: int, options: Options, stop: Stop
+    ) -> Iterator[_Finding]:
+        """Give out what is known of whole demands on nodes."""
+        by_nodes = self._by_nodes(level, options, stop, beside_search=True)
+        if by_nodes is not None:
+            yield _Finding(by_nodes.bound, lambda _: by_nodes.placements)
+
+    def _solve_levels(
+        self,
+        upper_levels: UpperLevels,
+        level: int,
+        options: Options,
+        stop: Stop,
+    ) -> Iterator[_Finding]:
+        """Give out the highest levels of the weight, solved."""
         if level == 0:
             for upper in upper_levels.solved(self, options, stop):
                 complete = partial(upper_levels.answer_with, upper)
                 yield _Finding(upper.bounds[0], complete)
-        by_nodes = self._by_nodes(level, options, stop, beside_search=True)
-        if by_nodes is not None:
-            yield _Finding(by_nodes.bound, lambda _: by_nodes.placements)
-        if self.is_large:
-            return self.bounds[level], None
-        return self._decide(level, options, stop, None)
 
     def _may_go_by_nodes(self, level: int, *, beside_search: bool) -> bool:
         """Whether it is worth it to solve a tier by nodes."""

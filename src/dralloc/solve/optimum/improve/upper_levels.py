@@ -42,6 +42,10 @@ _PART: Final = 0.5
 """The part of the time that is left which some levels may take."""
 
 
+_SOON: Final = 5_000
+"""Models with up to so many candidates take a second or two, which are well spent before anything else."""
+
+
 class UpperLevels:
     """The highest level of the weight, the two highest, and so on: each as a component of its own.
 
@@ -77,6 +81,11 @@ class UpperLevels:
     def is_empty(self) -> bool:
         """Whether there is nothing to solve."""
         return not self._components
+
+    @property
+    def are_small(self) -> bool:
+        """Whether all of them are solved soon."""
+        return all(component.size <= _SOON for component in self._components)
 
     def solved(
         self, answer: Answered, options: Options, stop: Stop
