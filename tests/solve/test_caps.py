@@ -26,8 +26,8 @@ from tied_strategies import tied_pods
 )
 @given(tied_pods())
 def test_what_is_left_of_first_fit_keeps_all_rules(problem: Problem) -> None:
-    left = within_caps(problem, first_fit(problem).placements)
-    assert violations(problem, Solution(tuple(left))) == []
+    admitted = within_caps(problem, first_fit(problem).placements)
+    assert violations(problem, Solution(tuple(admitted))) == []
 
 
 def test_who_may_only_come_beside_others_is_left_out_with_them() -> None:
@@ -47,5 +47,5 @@ def test_who_may_only_come_beside_others_is_left_out_with_them() -> None:
     problem = replace(builder.problem(), budgets=(cap,))
     placements = first_fit(problem).placements
     assert [placement.node for placement in placements] == [0, 1, 0]
-    left = within_caps(problem, placements)
-    assert [placement.demand for placement in left] == [0]
+    admitted = within_caps(problem, placements)
+    assert [placement.demand for placement in admitted] == [0]

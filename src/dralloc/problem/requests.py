@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import (
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final, NamedTuple
+
+from networkx.utils import UnionFind
 
 from dralloc.objects.names import ClaimKey, RequestName
 from dralloc.objects.quantity import Quantity
 from dralloc.problem.indices import (
     AlternativeIndex,
     CounterIndex,
+    DemandIndex,
     NodeIndex,
     grouped,
 )
@@ -31,6 +40,7 @@ __all__ = [
     "Request",
     "Scope",
     "are_admitted",
+    "demands_kept_together",
     "quorum_of",
 ]
 
@@ -318,6 +328,21 @@ def _fewest_devices(alternative: Alternative) -> int:
         return 0
     # Allocation mode ``All`` has no count. It is refused where there is no device, so it takes one at least.
     return alternative.count or 1
+
+
+def demands_kept_together(
+    demands: Iterable[tuple[DemandIndex, Demand]],
+) -> list[list[DemandIndex]]:
+    """Return the demands of each gang or tree of gangs, and those with claims in common, together."""
+    forest: UnionFind[Hashable] = UnionFind()
+    known: list[DemandIndex] = []
+    for index, demand in demands:
+        claims = [("claim", claim.key) for claim in demand.claims]
+        gang = [("gang", demand.placed_with)] if demand.placed_with else []
+        forest.union(("demand", index), *claims, *gang)
+        known.append(index)
+    blocks = grouped((forest["demand", index], index) for index in known)
+    return list(blocks.values())
 
 
 def quorum_of(members: Sequence[Demand]) -> int:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from networkx.utils import UnionFind
-
 from dralloc.problem import Problem
-from dralloc.problem.indices import grouped
 from dralloc.problem.inter_pod import DomainLedger
+from dralloc.problem.requests import demands_kept_together
 from dralloc.problem.solution import Placement, spent
 
 __all__ = ["within_caps"]
@@ -97,14 +95,8 @@ def _together(
     problem: Problem, placements: Sequence[Placement]
 ) -> list[list[Placement]]:
     """Placements that are only kept together: those of a gang, and those with a claim in common."""
-    forest: UnionFind[Hashable] = UnionFind()
-    for index, placement in enumerate(placements):
-        demand = problem.demands[placement.demand]
-        claims = [("claim", claim.key) for claim in demand.claims]
-        gang = [("gang", demand.placed_with)] if demand.placed_with else []
-        forest.union(("placement", index), *claims, *gang)
-    blocks = grouped(
-        (forest["placement", index], placement)
-        for index, placement in enumerate(placements)
+    placement_of = {placement.demand: placement for placement in placements}
+    blocks = demands_kept_together(
+        (demand, problem.demands[demand]) for demand in placement_of
     )
-    return list(blocks.values())
+    return [[placement_of[demand] for demand in block] for block in blocks]

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -25,6 +26,7 @@ from dralloc.solve.first_fit import first_fit
 from dralloc.solve.recreate import search
 from dralloc.solve.recreate.answer import WorkingAnswer
 from dralloc.solve.recreate.change import ChangeSearch
+from dralloc.solve.recreate.parts import PartDealer
 from dralloc.solve.recreate.rule_groups import RuleGroups
 from dralloc.solve.recreate.rules import RulesBetweenPods
 from dralloc.solve.recreate.search import _Effort, recreated
@@ -160,3 +162,31 @@ def test_rules_are_in_one_group_if_anybody_has_a_role_in_both() -> None:
     assert none is None
     assert groups.beside(problem, [DemandIndex(0)]) == [1, 2]
     assert groups.beside(problem, [DemandIndex(3), DemandIndex(4)]) == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pods_with_a_role_in_the_same_rule_move_in_one_part_alone(
+    seed: int,
+) -> None:
+    """Eight pods on as many nodes, which are dealt out to four parts; each part knows those who stay elsewhere."""
+    builder = ProblemBuilder(nodes=8)
+    even = Spread({f"node-{node}": "ab"[node % 2] for node in range(8)}, {}, 9)
+    for node in range(8):
+        builder.device(node)
+        builder.pod(builder.claim(AlternativeSpec()))
+        pod = builder.demands[-1]
+        role = Role(even, carries=True, counts=True)
+        builder.demands[-1] = pod.by_itself(roles=(role,))
+    problem = builder.problem()
+    placements = first_fit(problem).placements
+    units = movable_units(problem, placements)
+    dealer = PartDealer(problem, units, np.random.default_rng(seed))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dralloc.solve.recreate.parts._FEW_NODES", 2)
+        nodes_of_parts = dealer.deal_nodes()
+    homes = {placement.demand: placement for placement in placements}
+    parts = dealer.deal_demands(homes, nodes_of_parts)
+    moving = [part for part in parts if part.members]
+    assert [len(part.nodes) for part in parts] == [2, 2, 2, 2]
+    assert [len(part.members) for part in moving] == [2]
+    assert len(moving[0].bystanders) == 6

@@ -118,16 +118,16 @@ class WorkingAnswer:
         by_topology: dict[int, dict[str, list[NodeIndex]]] = {}
         self._nodes_in: dict[OneDomain, Mapping[str, list[NodeIndex]]] = {}
         for unit in self.unit_of.values():
-            if unit.rule is None:
+            if unit.domain_rule is None:
                 continue
-            domains = unit.rule.domains
+            domains = unit.domain_rule.domains
             if id(domains) not in by_topology:
                 by_topology[id(domains)] = grouped(
                     (domains[name_of[node_index]], node_index)
                     for node_index in self._problem.all_nodes
                     if name_of[node_index] in domains
                 )
-            self._nodes_in[unit.rule] = by_topology[id(domains)]
+            self._nodes_in[unit.domain_rule] = by_topology[id(domains)]
 
     # Questions.
 
@@ -182,8 +182,8 @@ class WorkingAnswer:
         member = self._applicants[self._random.choice(unit.members)]
         hopeful, allowed = member.wish.hopeful, member.allowed
         areas: list[Iterable[NodeIndex]] = [self._problem.all_nodes]
-        if unit.rule is not None:
-            areas = list(self._nodes_in[unit.rule].values())
+        if unit.domain_rule is not None:
+            areas = list(self._nodes_in[unit.domain_rule].values())
             self._random.shuffle(areas)
         for area in areas:
             nodes = [
@@ -288,11 +288,11 @@ class WorkingAnswer:
         self, unit: MovableUnit, nodes: Sequence[NodeIndex]
     ) -> list[Collection[NodeIndex] | None]:
         """Return the nodes of some domains for a unit: those of these nodes, then any others. None stands for all."""
-        if unit.rule is None:
+        if unit.domain_rule is None:
             return [None]
         near: list[Collection[NodeIndex] | None] = []
         far: list[Collection[NodeIndex] | None] = []
-        for inside in self._nodes_in[unit.rule].values():
+        for inside in self._nodes_in[unit.domain_rule].values():
             has_any = any(node in inside for node in nodes)
             (near if has_any else far).append(inside)
         self._random.shuffle(far)

@@ -158,7 +158,7 @@ class Applicants:
     def allocate(
         self, applicant: Applicant, site: Site, allocated: SharedNodes
     ) -> None:
-        """Note the claims of a demand at a site that others use as well, and that are allocated with it."""
+        """Enter the claims that are allocated with a demand at a site, if others use them as well."""
         for claim, grants in zip(
             applicant.claims, site.way.grants, strict=True
         ):

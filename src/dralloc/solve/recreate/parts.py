@@ -263,7 +263,9 @@ def _groups(
     nodes in each part between which demands can be exchanged. Most nodes of many clusters have no devices.
     """
     topologies = {
-        id(unit.rule.domains): unit.rule.domains for unit in units if unit.rule
+        id(unit.domain_rule.domains): unit.domain_rule.domains
+        for unit in units
+        if unit.domain_rule
     }
     forest: UnionFind[Hashable] = UnionFind()
     for common in tying:

@@ -348,10 +348,12 @@ class _Rounds:
                 present = [
                     homes[member] for member in members if member in homes
                 ]
-                left = self._use(budget, present)
-                left += unused if part == drawn_part else 0
+                allowance = self._use(budget, present)
+                if part == drawn_part:
+                    allowance += unused
+                used_elsewhere = budget.left - allowance
                 budgets_of_parts[part].append(
-                    replace(budget, used=budget.used + budget.left - left)
+                    replace(budget, used=budget.used + used_elsewhere)
                 )
         return [tuple(budgets) for budgets in budgets_of_parts]
 

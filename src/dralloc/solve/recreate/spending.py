@@ -32,7 +32,7 @@ class CappedSpending:
         self._resources = grouped(
             (key.namespace, key.resource) for key, _ in capped
         )
-        self._left: dict[BudgetKey, int] = dict(capped)
+        self._remaining: dict[BudgetKey, int] = dict(capped)
         # What ways take of what has a cap in a namespace; ways are kept as long as the answer is changed.
         self._amounts: dict[tuple[str, int], Mapping[BudgetKey, int]] = {}
         for placement in staying:
@@ -45,7 +45,9 @@ class CappedSpending:
     def allow(self, demand: DemandIndex, site: Site) -> bool:
         """Whether caps leave a demand what it takes at a site."""
         amounts = self._taken_at(demand, site)
-        return all(amount <= self._left[key] for key, amount in amounts.items())
+        return all(
+            amount <= self._remaining[key] for key, amount in amounts.items()
+        )
 
     def enter(self, demand: DemandIndex, site: Site) -> None:
         """Note that a demand came to a site."""
@@ -57,7 +59,7 @@ class CappedSpending:
 
     def _change(self, amounts: Mapping[BudgetKey, int], sign: int) -> None:
         for key, amount in amounts.items():
-            self._left[key] += sign * amount
+            self._remaining[key] += sign * amount
 
     def _taken_at(
         self, demand: DemandIndex, site: Site

@@ -7,15 +7,14 @@ rule is looked at afterwards (see `dralloc.solve.recreate.rules`).
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-
-from networkx.utils import UnionFind
 
 from dralloc.problem import Claim, Demand, NodeIndex, Problem, quorum_of
 from dralloc.problem.all_devices import passed_over
-from dralloc.problem.indices import DemandIndex, grouped, indices, numbered
+from dralloc.problem.indices import DemandIndex, numbered
 from dralloc.problem.inter_pod import InterPodRule, OneDomain
+from dralloc.problem.requests import demands_kept_together
 from dralloc.problem.solution import Placement
 from dralloc.solve.first_fit.candidates import ClaimClass
 from dralloc.solve.recreate.device_search import DeviceSearch
@@ -37,7 +36,7 @@ class MovableUnit:
         The demands, in order.
     quorum
         How many of them must be placed for any to be.
-    rule
+    domain_rule
         That all are in one domain; None if they may stand anywhere.
     rules
         All other rules between pods in which any of them has a role, and which others may have a role in.
@@ -45,13 +44,14 @@ class MovableUnit:
 
     members: tuple[DemandIndex, ...]
     quorum: int = 1
-    rule: OneDomain | None = None
+    domain_rule: OneDomain | None = None
     rules: frozenset[InterPodRule] = frozenset()
 
     @property
     def is_single(self) -> bool:
         """Whether it is one demand, which needs nobody else to be placed with it."""
-        return len(self.members) == self.quorum == 1 and self.rule is None
+        is_one = len(self.members) == self.quorum == 1
+        return is_one and self.domain_rule is None
 
 
 def movable_units(
@@ -70,7 +70,7 @@ def movable_units(
     rule_users = Tally(role.rule for role in roles)
     rules_of_running = {role.rule for role in roles if role.runs}
     units: list[MovableUnit] = []
-    for members in _placed_together(problem):
+    for members in demands_kept_together(numbered(problem.demands)):
         demands = [problem.demands[member] for member in members]
         rules = {role.rule for demand in demands for role in demand.roles}
         own_domains = [rule for rule in rules if isinstance(rule, OneDomain)]
@@ -92,19 +92,6 @@ def movable_units(
                 )
             )
     return units
-
-
-def _placed_together(problem: Problem) -> Iterable[list[DemandIndex]]:
-    """Return the demands of each gang, and those with claims in common, together."""
-    forest: UnionFind[Hashable] = UnionFind()
-    for demand_index, demand in numbered(problem.demands):
-        claims = [("claim", claim.key) for claim in demand.claims]
-        gang = [("gang", demand.placed_with)] if demand.placed_with else []
-        forest.union(("demand", demand_index), *claims, *gang)
-    return grouped(
-        (forest["demand", demand_index], demand_index)
-        for demand_index in indices(problem.demands)
-    ).values()
 
 
 def _is_free(demand: Demand) -> bool:

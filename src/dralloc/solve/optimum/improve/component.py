@@ -279,14 +279,14 @@ class SearchedComponent(Component):
 
         That is the highest levels of the weight, solved, and what is known of whole demands on nodes.
         """
-        in_turn = [
+        models = [
             self._solve_by_nodes(level, options, stop),
             self._solve_levels(upper_levels, level, options, stop),
         ]
         # What a high level gains late costs many places of the last one, which there is no time to make up for.
         if upper_levels.are_small:
-            in_turn.reverse()
-        for findings in in_turn:
+            models.reverse()
+        for findings in models:
             yield from findings
         if self.is_large:
             return self.bounds[level], None

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import NamedTuple
 
 from dralloc.objects.names import ClaimKey
-from dralloc.objects.user_rules import Budget, BudgetKey
+from dralloc.objects.user_rules import BudgetKey
 from dralloc.problem import (
     Alternative,
     Charge,
@@ -39,10 +39,14 @@ def capped_amounts_of(problem: Problem) -> Iterator[CappedAmounts]:
     users = Tally(
         claim.key for demand in problem.demands for claim in demand.claims
     )
+    least_uses_of: dict[str, _LeastUses] = {}
     for budget in problem.budgets:
         if budget.left is None:
             continue
-        least_uses = _LeastUses(problem, budget, users)
+        resource = budget.resource
+        if resource not in least_uses_of:
+            least_uses_of[resource] = _LeastUses(problem, resource, users)
+        least_uses = least_uses_of[resource]
         takes: dict[DemandIndex, int] = {}
         for index, demand in numbered(problem.demands):
             if demand.key.namespace == budget.namespace:
@@ -56,10 +60,10 @@ class _LeastUses:
     """What demands use at least of what has a cap."""
 
     def __init__(
-        self, problem: Problem, budget: Budget, users: Mapping[ClaimKey, int]
+        self, problem: Problem, resource: str, users: Mapping[ClaimKey, int]
     ) -> None:
         self._problem = problem
-        self._resource = budget.resource
+        self._resource = resource
         self._users = users
         self._known: dict[Hashable, int] = {}
         # Of devices about which everything is the same that matters here, one.
