@@ -50,9 +50,10 @@ MORE = (
     ListedKind("events", "Event", namespaced=True),
     ListedKind("leases", "Lease", "coordination.k8s.io", namespaced=True),
     ListedKind("serviceaccounts", "ServiceAccount", namespaced=True),
+    # Before those that make them: `wipe` goes from the end, and what is deleted must not be made again.
+    ListedKind("replicasets", "ReplicaSet", "apps", namespaced=True),
     ListedKind("deployments", "Deployment", "apps", namespaced=True),
     ListedKind("statefulsets", "StatefulSet", "apps", namespaced=True),
-    ListedKind("replicasets", "ReplicaSet", "apps", namespaced=True),
     ListedKind("jobs", "Job", "batch", namespaced=True),
 )
 KINDS = {kind.kind: kind for kind in (*LISTED_KINDS, *MORE)}

@@ -14,10 +14,12 @@ import pytest
 import yaml
 
 from control_plane import TOKEN
+from live.apply.schedules import devices_of
 from live.trials.clusters import crowd
 from live.trials.crowds import planned_crowd
 from live.trials.planes import Plane, begun, command, planes, run, until
 from live.trials.replicas import Replicas
+from live_plane import KINDS
 
 FOLDER = (
     "deploy/rbac.yaml",
@@ -54,8 +56,15 @@ def interrupted(plane: Plane, folder: Path) -> str:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    until(lambda: bool(plane.state().held), 60, 0.02)
-    process.send_signal(signal.SIGKILL)
+    # As little as can be asked, over one connection: all claims are written within a tenth of a second.
+    with plane.live.objects() as (_, objects):
+
+        def has_written() -> bool:
+            claims = objects.listed(KINDS["ResourceClaim"])["items"]
+            return any(map(devices_of, claims))
+
+        until(has_written, 60, 0)
+        process.send_signal(signal.SIGKILL)
     process.wait()
     return str(begun(folder / "journal")[0]["run"])
 
