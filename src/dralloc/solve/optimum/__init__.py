@@ -374,6 +374,9 @@ class _Solve:
         is_watched = self.progress or self.earlier
         watch = partial(self._report, 0, component) if is_watched else None
         with phase(self.timings, "all tiers"):
+            component.climb(relaxation_stop(self.stop), self.stop)
+            for level in range(stage.levels):
+                component.bound_later(level, self.stop)
             component.improve_all(self.options, self.stop, watch)
 
     def _is_unproven(self, component: Part) -> bool:

@@ -109,6 +109,9 @@ class Standing:
             )
             whole.bounds[level] = max(whole.bounds[level], bound)
         whole.relaxation.appraisal = self.appraisal()
+        for component in self.components:
+            if list(component.subset.demands) == list(whole.subset.demands):
+                whole.relaxation = component.relaxation
         self._relaxed = _Relaxed(
             self.prices(), self._limits(), self.reasons(), self.most_placed()
         )

@@ -25,7 +25,6 @@ from dralloc.problem.inter_pod import (
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.objective import (
-    ALTERNATIVES,
     DemandSubset,
     after_weight,
     placed_weight,
@@ -136,21 +135,22 @@ def test_the_optimum_places_no_more_of_any_level(
 
 
 @THOROUGH
-@given(weighted())
-def test_ranks_of_alternatives_are_no_less_than_is_true(
-    problem: Problem,
+@given(weighted(), st.sampled_from(Goal))
+def test_later_tiers_cost_no_less_than_is_proven(
+    problem: Problem, goal: Goal
 ) -> None:
-    tiers = (*placed_weight(problem), *after_weight(Goal.NONE))
+    tiers = (*placed_weight(problem), *after_weight(goal))
     ladder = RelaxationLadder(problem, tiers, Stop())
     list(ladder.bounds())
-    best = solve(problem, Options(per_device=True))
+    best = solve(problem, Options(per_device=True, goal=goal))
     weights = [
         problem.demands[placement.demand].weight
         for placement in best.placements
     ]
     placed = [sum(map(level.of, weights)) for level in ladder.levels]
-    ranks = next(tier for tier in best.tiers if tier.name == ALTERNATIVES)
-    assert ladder.least_ranks(placed) <= ranks.value
+    for tier in best.tiers[1:]:
+        assert tier.proven
+        assert ladder.least_cost(tier.name, placed) <= tier.value
 
 
 @THOROUGH

@@ -15,7 +15,11 @@ from dralloc.problem.inter_pod import (
     Role,
     Spread,
 )
-from dralloc.solve.optimum.objective import after_weight, placed_weight
+from dralloc.solve.optimum.objective import (
+    ALTERNATIVES,
+    after_weight,
+    placed_weight,
+)
 from dralloc.solve.optimum.relax import (
     RelaxationLadder,
     patterns,
@@ -279,14 +283,74 @@ def test_who_finds_no_room_by_its_first_alternative_has_a_rank() -> None:
         builder.pod(builder.claim(alternatives))
     problem = builder.problem()
     ladder = RelaxationLadder(problem, placed_weight(problem), Stop())
-    assert ladder.least_ranks([3]) == 0
+    assert ladder.least_cost(ALTERNATIVES, [3]) == 0
     list(ladder.bounds())
-    assert [ladder.least_ranks([placed]) for placed in (0, 1, 2, 3)] == [
-        0,
-        0,
-        1,
-        2,
-    ]
+    least = [ladder.least_cost(ALTERNATIVES, [placed]) for placed in range(4)]
+    assert least == [0, 0, 1, 2]
+
+
+def least_cost(builder: ProblemBuilder, goal: Goal) -> int:
+    """What all answers cost in a goal that place as much as there can be."""
+    problem = builder.problem()
+    tiers = (*placed_weight(problem), *after_weight(goal))
+    ladder = RelaxationLadder(problem, tiers, Stop())
+    list(ladder.bounds())
+    return ladder.least_cost(goal.value, ladder.limits)
+
+
+def test_as_many_nodes_are_used_as_hold_everybody() -> None:
+    builder = ProblemBuilder(nodes=4)
+    for node in range(4):
+        for _ in range(2):
+            builder.device(node)
+    for _ in range(5):
+        builder.pod(builder.claim(AlternativeSpec()))
+    assert least_cost(builder, Goal.FEWEST_NODES) == 3
+    assert least_cost(builder, Goal.SPREAD) == 2
+
+
+def test_as_many_devices_are_opened_as_hold_all_shares() -> None:
+    builder = ProblemBuilder(nodes=2)
+    for node in (0, 0, 1, 1):
+        builder.device(node, capacity={"memory": 10})
+    for memory in (3, 3, 3, 3, 3):
+        amounts = {"memory": memory}
+        builder.pod(builder.claim(AlternativeSpec(capacity=amounts)))
+    assert least_cost(builder, Goal.FEWEST_DEVICES) == 2
+    assert least_cost(builder, Goal.LEAST_FRAGMENTATION) == 2
+
+
+def test_partitions_are_devices_of_units_that_are_broken() -> None:
+    builder = ProblemBuilder(nodes=2)
+    for node in range(2):
+        slices = builder.counter(total=4, counter_set=f"gpu-{node}")
+        for _ in range(4):
+            builder.device(node, consumes={slices: 1})
+    for _ in range(5):
+        builder.pod(builder.claim(AlternativeSpec()))
+    assert least_cost(builder, Goal.FEWEST_DEVICES) == 5
+    assert least_cost(builder, Goal.LEAST_FRAGMENTATION) == 2
+
+
+def test_what_is_touched_already_costs_nothing() -> None:
+    builder = ProblemBuilder()
+    slices = builder.counter(total=4, free=3)
+    for _ in range(3):
+        builder.device(consumes={slices: 1})
+        builder.pod(builder.claim(AlternativeSpec()))
+    assert least_cost(builder, Goal.LEAST_FRAGMENTATION) == 0
+
+
+def test_a_device_is_no_unit_for_who_takes_something_of_its_node() -> None:
+    builder = ProblemBuilder()
+    cpu = builder.counter(total=9, free=5)
+    for counters in ({cpu: 1}, {cpu: 1}, {}):
+        builder.device(capacity={"memory": 10})
+        asked_for = AlternativeSpec(capacity={"memory": 10}, counters=counters)
+        builder.pod(builder.claim(asked_for))
+    assert least_cost(builder, Goal.FEWEST_DEVICES) == 3
+    # It is one; but what is drawn on a device does not say by whom.
+    assert least_cost(builder, Goal.LEAST_FRAGMENTATION) == 0
 
 
 def test_members_of_a_gang_that_complement_each_other_share_a_node() -> None:

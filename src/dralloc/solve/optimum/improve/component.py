@@ -30,11 +30,7 @@ from dralloc.solve.optimum.improve.nodes_first import (
 )
 from dralloc.solve.optimum.improve.search import NeighbourhoodSearch
 from dralloc.solve.optimum.improve.upper_levels import UpperLevels
-from dralloc.solve.optimum.objective import (
-    ALTERNATIVES,
-    DemandSubset,
-    Objective,
-)
+from dralloc.solve.optimum.objective import DemandSubset, Objective
 from dralloc.solve.optimum.relax.component import take_over
 from dralloc.solve.optimum.search import Watch
 from dralloc.solve.optimum.stopping import Stop, Stopped
@@ -174,8 +170,7 @@ class SearchedComponent(Component):
                     self._improve(level, options, first.limited(effort), watch)
             if not is_proven(self, level):
                 self.climb(relaxation_stop(stop), stop)
-                if self.tiers[level].name == ALTERNATIVES:
-                    self._bound_ranks(level, stop)
+                self.bound_later(level, stop)
             if is_proven(self, level):
                 return
             until = self.relaxation.before_looking_closer(self, stop)
@@ -196,10 +191,12 @@ class SearchedComponent(Component):
                     # Whoever shares out the time is to see that it was not enough.
                     self._prove_at_last(level, options, stop, watch)
 
-    def _bound_ranks(self, level: int, stop: Stop) -> None:
-        """Bound the ranks of alternatives, now that it is proven how much of each weight is placed."""
-        with suppress(Stopped):
-            self._learn(level, self.relaxation.least_ranks(self, stop), None)
+    def bound_later(self, level: int, stop: Stop) -> None:
+        """Bound a tier behind the weight, as far as it is known how much of each weight the optimum places."""
+        if self.tiers[level].weights is None:
+            with suppress(Stopped):
+                least_cost = self.relaxation.least_cost(self, level, stop)
+                self._learn(level, least_cost, None)
 
     def _prove_at_last(
         self, level: int, options: Options, stop: Stop, watch: Watch | None

@@ -23,7 +23,8 @@ time for. Then a sum in exact integers, over every node and every demand as they
 
 Weights are bounded level by level, most important first (`dralloc.solve.optimum.relax.levels`): each with all that is
 possible of those above, so that the bounds of the levels together are those of the sum. Where an answer has less, what
-follows for each level and for all of them is in `dralloc.solve.optimum.relax.bounds`.
+follows for each level and for all of them is in `dralloc.solve.optimum.relax.bounds`; what ranks of alternatives and
+packing goals cost then, in `dralloc.solve.optimum.relax.least_costs`.
 
 Of few demands and nodes, the same rows are also an integer program, with demands and gangs as a whole
 (`dralloc.solve.optimum.relax.node_model`): it proves more, and says who goes to which node.

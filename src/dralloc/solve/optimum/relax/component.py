@@ -191,23 +191,26 @@ class ComponentRelaxation:
         looking_closer = min(seconds, _part_of(stop).seconds())
         return stop.within(stop.seconds() - looking_closer)
 
-    def least_ranks(self, answer: Answered, stop: Stop) -> int:
-        """Return the least ranks of alternatives of answers with as much of each weight; 0 if that is not known.
+    def least_cost(self, answer: Answered, level: int, stop: Stop) -> int:
+        """Return what the optimum costs at least in a tier behind the weight; 0 if that is not known.
+
+        It places of each weight no less than the answer, as far as the answer has all that is possible of those before.
 
         Raises
         ------
         Stopped
             It is time to stop.
         """
-        if self._ladder is None:
+        if self._ladder is None or self.bound is None:
             return 0
         levels = self._ladder.levels
         # Where a level has several weights, as much of it can be other demands, and those below may be other ones, too.
         if any(weights.lowest < weights.highest for weights in levels):
             return 0
         self._ladder.allow(_part_of(stop))
-        placed, _ = known_of(answer, levels)
-        return self._ladder.least_ranks(placed)
+        ranges = self.bound.ranges(*known_of(answer, levels))
+        surely_placed = [level_range.least for level_range in ranges]
+        return self._ladder.least_cost(answer.tiers[level].name, surely_placed)
 
     # Whole demands.
 

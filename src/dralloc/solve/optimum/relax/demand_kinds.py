@@ -77,12 +77,15 @@ class ResourceRow(NamedTuple):
         What answers draw on it at most.
     name
         What it is called in every problem of a cluster, as far as that can be said.
+    owner
+        The slot of the device, or the counter set, of which it is what is left; None of anything else.
     """
 
     node: NodeIndex | None
     role: Hashable
     limit: int
     name: Hashable
+    owner: Hashable = None
 
 
 Draws = tuple[tuple[int, int], ...]

@@ -7,7 +7,10 @@ the program stays small, and its prices come close to the best ones. What they p
 
 from __future__ import annotations
 
+from collections import Counter as Tally
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import chain, islice, product
 from threading import Thread
 from typing import Final, NamedTuple
@@ -18,10 +21,15 @@ import numpy.typing as npt
 from dralloc.objects.errors import ModelError
 from dralloc.problem.indices import grouped, summed
 from dralloc.solve.optimum.relax.amounts import Integers
-from dralloc.solve.optimum.relax.demand_kinds import OptionSet, Shape
+from dralloc.solve.optimum.relax.demand_kinds import (
+    Draws,
+    OptionSet,
+    Shape,
+)
 from dralloc.solve.optimum.relax.market import Market
 from dralloc.solve.optimum.relax.merged import merged_offers
 from dralloc.solve.optimum.relax.offers import PatternClass
+from dralloc.solve.optimum.relax.tier_costs import FREE, TierCosts
 from dralloc.solve.optimum.solvers import linear
 from dralloc.solve.optimum.stopping import Stop
 
@@ -31,6 +39,9 @@ Floats = npt.NDArray[np.float64]
 
 _LISTEN: Final = 0.05
 """Seconds until it is asked again whether to stop."""
+
+_SHORT: Final = 1000.0
+"""What it costs in the program if a demand less is placed than there has to be."""
 
 _MOST_PICKS: Final = 8
 """Of more ways to pick alternatives, the first."""
@@ -57,10 +68,14 @@ class KnownLimit(NamedTuple):
 
 
 class ShadowPrices(NamedTuple):
-    """The worth of one more: of each row of the market, and of each cap."""
+    """The worth of one more: of each row of the market, and of each cap.
+
+    ``short``: by cap, what is missing to what has to be placed, where something may be.
+    """
 
     rows: Floats
     caps: Floats
+    short: Floats
 
 
 class Guide:
@@ -106,7 +121,7 @@ class Guide:
         worth: Sequence[float],
         caps: Sequence[KnownLimit],
         stop: Stop,
-        rank_cost: float = 0.0,
+        tier_costs: TierCosts = FREE,
     ) -> ShadowPrices | None:
         """Solve the linear program; None if there was no time.
 
@@ -116,10 +131,10 @@ class Guide:
             By kind, what placing a demand is worth.
         caps
             What is known of all that is placed.
-        rank_cost
-            What it costs if an alternative has a rank more.
+        tier_costs
+            What a later tier counts: what of it an answer costs, it is worth less.
         """
-        program = _Program(self, worth, caps, rank_cost=rank_cost)
+        program = _Program(self, worth, caps, tier_costs=tier_costs)
         duals = program.solve(stop)
         if duals is None:
             return None
@@ -127,6 +142,7 @@ class Guide:
         return ShadowPrices(
             duals[:first][self.row_of],
             duals[first : first + len(caps)],
+            program.values[program.short],
         )
 
     def cover(
@@ -160,8 +176,8 @@ class _Program:
     ----------
     costs
         By region, what it costs to have it once; without any, all are there once for nothing.
-    rank_cost
-        As `Guide.solve` takes it.
+    tier_costs
+        As `Guide.solve` takes them.
     """
 
     def __init__(
@@ -170,10 +186,10 @@ class _Program:
         worth: Sequence[float],
         caps: Sequence[KnownLimit],
         costs: Sequence[float] = (),
-        rank_cost: float = 0.0,
+        tier_costs: TierCosts = FREE,
     ) -> None:
         self.guide = guide
-        self.rank_cost = rank_cost
+        self.tier_costs = tier_costs
         self.model = linear.ModelBuilderHelper()
         self.rows: list[tuple[list[int], list[float]]] = []
         self.limits: list[float] = []
@@ -182,8 +198,14 @@ class _Program:
         self.values = np.zeros(0)
         for limit in guide.offers.limits:
             self._row(0.0 if costs else float(limit))
-        self._buy(costs)
         self.caps = [(self._row(float(cap.limit)), cap.counts) for cap in caps]
+        self._buy(costs)
+        self._open_things()
+        self.short: list[int] = []
+        if tier_costs != FREE:
+            # Nodes are put together here: what an answer places may be a little more than there is room for.
+            self.short = [self._variable([(row, -1.0)]) for row, _ in self.caps]
+            self.objective.update(dict.fromkeys(self.short, -_SHORT))
         for pattern_class in guide.market.offers.pattern_classes:
             self._list_patterns(pattern_class)
         self.supply_rows: dict[int, int] = {}
@@ -207,6 +229,35 @@ class _Program:
         for region, cost in enumerate(costs):
             terms = [(row, -limits[row]) for row in rows.get(region, ())]
             self.objective[self._variable(terms)] = -cost
+
+    def _open_things(self) -> None:
+        """A variable for things that are alike: how many are opened. Before that, nobody draws on their rows."""
+        guide = self.guide
+        limits = guide.market.limits.tolist()
+        thing_counts: Tally[tuple[int, ...]] = Tally()
+        held: dict[tuple[int, ...], Tally[int]] = defaultdict(Tally)
+        for rows in self.tier_costs.openings:
+            merged_rows = [guide.offers.row_of[row] for row in rows]
+            alike = tuple(sorted(set(merged_rows)))
+            thing_counts[alike] += 1
+            for row, merged_row in zip(rows, merged_rows, strict=True):
+                held[alike][merged_row] += limits[row]
+        for alike, thing_count in thing_counts.items():
+            opened = [(self._row(float(thing_count)), 1.0)]
+            for merged_row, amount in held[alike].items():
+                self.limits[merged_row] -= amount
+                opened.append((merged_row, -amount / thing_count))
+            self.objective[self._variable(opened)] = -1.0
+
+    @cached_property
+    def _way_costs(self) -> Mapping[tuple[int, Draws], int]:
+        """By merged supply and what a way draws on: what it costs in a later tier."""
+        costs: dict[tuple[int, Draws], int] = {}
+        for way, cost in zip(
+            self.guide.offers.way_of, self.tier_costs.ways, strict=False
+        ):
+            costs[way] = min(cost, costs.get(way, cost))
+        return costs
 
     def _list_patterns(self, pattern_class: PatternClass) -> None:
         """A variable for each pattern: on how many devices there is this one."""
@@ -270,7 +321,7 @@ class _Program:
                     variable = self._variable(
                         [*amounts, *items, *domain_limits, *limiting]
                     )
-                    cost = self.rank_cost * rank
+                    cost = self.tier_costs.rank * rank
                     self.objective[variable] = weight - cost
 
     def _domain_limits(
@@ -319,7 +370,10 @@ class _Program:
                 floats = [
                     (drawn_on, float(amount)) for drawn_on, amount in draws
                 ]
-                self._variable([(row, -1.0), *floats])
+                variable = self._variable([(row, -1.0), *floats])
+                self.objective[variable] = -float(
+                    self._way_costs.get((supply, draws), 0)
+                )
         return self.supply_rows[supply]
 
     def solve(self, stop: Stop) -> Floats | None:

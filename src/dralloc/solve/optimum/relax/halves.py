@@ -27,7 +27,7 @@ def with_halves(offers: NodeOffers) -> NodeOffers:
             draws[index].append((len(rows), 1))
         limited = offers.rows[row]
         role, name = ("half", limited.role), ("half", limited.name)
-        rows.append(ResourceRow(limited.node, role, 1, name))
+        rows.append(ResourceRow(limited.node, role, 1, name, limited.owner))
     return replace(offers.with_draws(draws), rows=rows)
 
 

@@ -13,11 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from math import floor, inf, isfinite, log2
-from operator import mul
+from math import inf, isfinite
 from time import perf_counter
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -29,20 +28,26 @@ from dralloc.problem.solution import (
 )
 from dralloc.solve.optimum.objective import Objective
 from dralloc.solve.optimum.relax.bounds import Bound, Inequality, LevelRange
-from dralloc.solve.optimum.relax.guide import Floats, Guide, KnownLimit
+from dralloc.solve.optimum.relax.guesses import (
+    NEXT_TO_NOTHING,
+    Guess,
+    SolvedProgram,
+    counts_of,
+    scale_of,
+    weighted,
+)
+from dralloc.solve.optimum.relax.guide import Guide, KnownLimit
 from dralloc.solve.optimum.relax.halves import with_halves
+from dralloc.solve.optimum.relax.least_costs import LeastCosts
 from dralloc.solve.optimum.relax.levels import costs_of, levels_of
 from dralloc.solve.optimum.relax.market import Market, market_of
 from dralloc.solve.optimum.relax.patterns import with_patterns
-from dralloc.solve.optimum.relax.prices import Prices, most_affordable
+from dralloc.solve.optimum.relax.prices import Prices
 from dralloc.solve.optimum.relax.regions import regions_of
 from dralloc.solve.optimum.solvers import linear
 from dralloc.solve.optimum.stopping import Stop, Stopped
 
 __all__ = ["RelaxationLadder", "relaxed_bounds"]
-
-N = TypeVar("N", int, float)
-
 _RATIO: Final = 100
 """What a demand counts beside one of the next level: nobody stands in the way of so many."""
 
@@ -54,13 +59,7 @@ _FEW_REGIONS: Final = 20
 """About so many demands of a level find room where one of the level above does not stand. Prices for that take a linear
 program of their own, which is solved where it takes no time."""
 
-_NEXT_TO_NOTHING: Final = 2.0**-20
-"""What a demand counts whose level is not bounded, but has its part in the linear program."""
-
 _HIGHEST: Final = _RATIO**3
-_LARGEST: Final = 2**52
-"""Weights are multiplied by a power of two up to this size, so that prices can be whole numbers, and by a smaller one
-where a row is worth many demands: a price that is cut off proves little."""
 
 
 class _Rung(NamedTuple):
@@ -115,13 +114,6 @@ def _rungs(nodes: int) -> Iterator[_Rung]:
         yield rung
 
 
-class _Guess(NamedTuple):
-    """The worth of one more: of each level up to that which is bounded, and of each row, in the units of the market."""
-
-    factors: Sequence[float]
-    rows: Floats
-
-
 class RelaxationLadder:
     """Proves bounds, rung by rung, and knows then what demands pay.
 
@@ -155,16 +147,15 @@ class RelaxationLadder:
         self.limits = [level.total for level in self.levels]
         self.proven: list[list[Inequality]] = [[] for _ in self.levels]
         # By level, the guess behind each of the inequalities.
-        self._guesses: list[list[_Guess]] = [[] for _ in self.levels]
+        self._guesses: list[list[Guess]] = [[] for _ in self.levels]
         # The last ones for all levels, and what demands are worth at these, if anybody has asked.
         self._prices: Prices | None = None
         self._appraisal: Appraisal | None = None
         # What was proven by looking closer, by level and of all together.
         self._closer: list[list[Inequality]] = [[] for _ in self.levels]
         self._together: list[Inequality] = []
-        # The last linear program that there was time for, and how long it took to solve it for a level.
-        self._guide: Guide | None = None
-        self._program_seconds = inf
+        # The linear programs that there was time for, each larger than those before it.
+        self._programs: list[SolvedProgram] = []
 
     @cached_property
     def market(self) -> Market:
@@ -266,7 +257,7 @@ class RelaxationLadder:
                 by_row = [known.rows.get(row.name, 0.0) for row in rows]
                 level_index = len(known.factors) - 1
                 if level_index < len(self.levels):
-                    guess = _Guess(known.factors, np.array(by_row) * units)
+                    guess = Guess(known.factors, np.array(by_row) * units)
                     self._prove(level_index, guess)
             costs = costs_of(self.problem, self.tiers, self.levels, self.limits)
             return self._bound(tuple(costs), _AS_BEFORE)
@@ -287,7 +278,7 @@ class RelaxationLadder:
             tuple(self._together),
         )
 
-    def _named(self, guess: _Guess) -> LevelPrices:
+    def _named(self, guess: Guess) -> LevelPrices:
         """Return prices by the names of rows, for one of what they limit."""
         prices = (guess.rows / np.array(self.market.units)).tolist()
         by_name = {
@@ -317,7 +308,7 @@ class RelaxationLadder:
         # A demand of the last level is worth its factor, in the unit of prices.
         unit = factors[-1]
         last_level = len(self.levels) - 1
-        worth_of_kind = _weighted(factors, self._counts(last_level))
+        worth_of_kind = weighted(factors, self._counts(last_level))
         paid = prices.least_paid()
         sizes: dict[DemandIndex, int] = {}
         profits: dict[DemandIndex, int] = {}
@@ -348,8 +339,8 @@ class RelaxationLadder:
             guess = self._guess(level_index, guide, _RATIO)
             if guess is not None:
                 if guide is not None:
-                    self._guide = guide
-                    self._program_seconds = perf_counter() - before
+                    seconds = perf_counter() - before
+                    self._programs.append(SolvedProgram(guide, seconds))
                 for exchange in self._exchanges(
                     level_index, guide, rung.regions, guess
                 ):
@@ -358,8 +349,8 @@ class RelaxationLadder:
             yield self.limits
 
     def _exchanges(
-        self, level_index: int, guide: Guide | None, regions: int, guess: _Guess
-    ) -> Iterator[_Guess]:
+        self, level_index: int, guide: Guide | None, regions: int, guess: Guess
+    ) -> Iterator[Guess]:
         """Give out guesses that also prove something where an answer has less of the levels above than there can be."""
         yield from _with_lower_factors(guess)
         if level_index and guide is not None and regions <= _FEW_REGIONS:
@@ -369,15 +360,11 @@ class RelaxationLadder:
 
     def _counts(self, last_level: int) -> list[list[int]]:
         """By level up to this one, and by kind: what a demand counts."""
-        weights = [kind.weight for kind in self.market.demand_kinds.kinds]
-        return [
-            list(map(level.of, weights))
-            for level in self.levels[: last_level + 1]
-        ]
+        return counts_of(self.market, self.levels[: last_level + 1])
 
     def _guess(
         self, level_index: int, guide: Guide | None, ratio: float
-    ) -> _Guess | None:
+    ) -> Guess | None:
         """Prices for a bound on a level and those before it; None if there is no time.
 
         Each level counts as much as makes the bound sharp, given that of those before it all that is possible is
@@ -389,14 +376,14 @@ class RelaxationLadder:
             for upper_level in range(level_index + 1)
         ]
         if guide is None:
-            return _Guess(factors, np.zeros(len(self.market.offers.rows)))
+            return Guess(factors, np.zeros(len(self.market.offers.rows)))
         caps = list(map(KnownLimit, counts, self.limits[:level_index]))
-        shadow_prices = guide.solve(_weighted(factors, counts), caps, self.stop)
+        shadow_prices = guide.solve(weighted(factors, counts), caps, self.stop)
         if shadow_prices is None:
             return None
         # What a cap is worth, one more of its level is not.
         above = np.array(factors[:level_index]) - shadow_prices.caps
-        return _Guess(
+        return Guess(
             [*np.maximum(0.0, above).tolist(), 1.0], shadow_prices.rows
         )
 
@@ -408,12 +395,12 @@ class RelaxationLadder:
 
         Infinite if there was no time for a linear program yet.
         """
-        return self._program_seconds
+        return self._programs[-1].seconds if self._programs else inf
 
     @property
     def seconds_to_look_closer(self) -> float:
         """About how long it takes to look closer at all levels, and at all of them together before and after that."""
-        return self._program_seconds * (len(self.levels) + 1)
+        return self.least_seconds_to_look_closer * (len(self.levels) + 1)
 
     def look_closer(
         self, bound: Bound, reached: Sequence[int], best: Sequence[int]
@@ -445,7 +432,7 @@ class RelaxationLadder:
                     self._has_time
                     and ranges[level_index].most > reached[level_index]
                 ):
-                    factors = [*[_NEXT_TO_NOTHING] * level_index, 1.0]
+                    factors = [*[NEXT_TO_NOTHING] * level_index, 1.0]
                     self._closer[level_index] += self._proof_between(
                         factors, ranges[:level_index]
                     )
@@ -458,54 +445,27 @@ class RelaxationLadder:
     @property
     def _has_time(self) -> bool:
         """Whether there is time for a linear program."""
-        return self._program_seconds <= self.stop.seconds()
+        return self.least_seconds_to_look_closer <= self.stop.seconds()
 
     def _look_at_all(self, ranges: Sequence[LevelRange]) -> None:
         """Prove a bound of all levels together."""
         self._together += self._proof_between([1.0] * len(ranges), ranges)
 
-    def least_ranks(self, placed: Sequence[int]) -> int:
-        """Return the least sum of ranks of alternatives (KEP-4816) of all answers with so much of each level.
-
-        The linear program says what one more of each level costs in ranks; with these prices, what all is worth that
-        could be placed is no less than what the answer has, less its ranks.
+    def least_cost(self, tier_name: str, placed: Sequence[int]) -> int:
+        """Return what any answer costs in a tier behind the weight that places so much of each level at least.
 
         Parameters
         ----------
-        placed
-            By level, in its units.
-
-        Returns
-        -------
-        0 also if there was no time for a linear program.
+        tier_name, placed
+            As `dralloc.solve.optimum.relax.least_costs.LeastCosts` takes them.
 
         Raises
         ------
         Stopped
             It is time to stop.
         """
-        if self._guide is None:
-            return 0
-        counts = self._counts(len(self.levels) - 1)
-        factors = [_NEXT_TO_NOTHING] * len(self.levels)
-        least = [
-            KnownLimit.at_least(kind_counts, units)
-            for kind_counts, units in zip(counts, placed, strict=True)
-        ]
-        shadow_prices = self._guide.solve(
-            _weighted(factors, counts), least, self.stop, rank_cost=1.0
-        )
-        if shadow_prices is None:
-            return 0
-        costs = np.maximum(0.0, shadow_prices.caps + factors).tolist()
-        guess = _Guess(costs, shadow_prices.rows)
-        scale = self._scale(guess, counts)
-        whole_costs: list[int] = [round(cost * scale) for cost in costs]
-        rank_price = round(scale)
-        prices = Prices(self.market, guess.rows * scale, rank_price)
-        bound = prices.bound(_weighted(whole_costs, counts))
-        worth: int = sum(map(mul, whole_costs, placed))
-        return max(0, -((bound - worth) // rank_price))
+        least_costs = LeastCosts(self.market, self.levels, self._programs)
+        return least_costs.of_tier(tier_name, placed, self.stop)
 
     def _all_proven(self) -> list[tuple[Inequality, ...]]:
         """By level, what was proven on the ladder and by looking closer."""
@@ -522,8 +482,9 @@ class RelaxationLadder:
         What it costs to have the least that there surely is of a level, one more of the level counts in addition; what
         it is worth to have no more than the most, it counts less.
         """
-        if self._guide is None:
+        if not self._programs:
             return
+        guide, _ = self._programs[-1]
         counts = self._counts(len(factors) - 1)
         most = [
             KnownLimit(kind_counts, level.most)
@@ -533,8 +494,8 @@ class RelaxationLadder:
             KnownLimit.at_least(kind_counts, level.least)
             for kind_counts, level in zip(counts, ranges, strict=False)
         ]
-        shadow_prices = self._guide.solve(
-            _weighted(factors, counts), [*most, *least], self.stop
+        shadow_prices = guide.solve(
+            weighted(factors, counts), [*most, *least], self.stop
         )
         if shadow_prices is None:
             return
@@ -542,11 +503,11 @@ class RelaxationLadder:
         sums = np.array(factors)
         sums[: len(ranges)] += cost_of_least - worth_of_most
         whole = np.maximum(0.0, sums).tolist()
-        yield self._inequality(_Guess(whole, shadow_prices.rows))[0]
+        yield self._inequality(Guess(whole, shadow_prices.rows))[0]
 
     # Proofs.
 
-    def _prove(self, level_index: int, guess: _Guess) -> None:
+    def _prove(self, level_index: int, guess: Guess) -> None:
         """Enter what prices prove of a level and those before it, and keep them."""
         inequality, prices = self._inequality(guess)
         if guess.rows.any() and level_index == len(self.levels) - 1:
@@ -559,32 +520,18 @@ class RelaxationLadder:
             limits = [proven.limit(before) for proven in self.proven[index]]
             self.limits[index] = min([level.total, *limits])
 
-    def _inequality(self, guess: _Guess) -> tuple[Inequality, Prices]:
+    def _inequality(self, guess: Guess) -> tuple[Inequality, Prices]:
         """Return what prices prove of the levels that they are for, whatever is placed; and these prices."""
         factors, counts = guess.factors, self._counts(len(guess.factors) - 1)
         # What a level counts in floats is a guess; as whole numbers, the bound holds for exactly these.
-        scale = self._scale(guess, counts)
+        scale = scale_of(self.market, guess, counts)
         whole_factors = [round(factor * scale) for factor in factors]
         prices = Prices(self.market, guess.rows * scale)
-        bound = prices.bound(_weighted(whole_factors, counts))
+        bound = prices.bound(weighted(whole_factors, counts))
         return Inequality(whole_factors, bound), prices
 
-    def _scale(self, guess: _Guess, counts: Sequence[Sequence[int]]) -> float:
-        """Return what a guess is multiplied with, so that it can be whole numbers; ``counts``: by level and kind."""
-        largest = sum(
-            factor * max(level_counts, default=0)
-            for factor, level_counts in zip(guess.factors, counts, strict=True)
-        )
-        affordable = most_affordable(self.market, guess.rows)
-        return _power_of_two(min(_LARGEST / max(1.0, largest), affordable))
 
-
-def _power_of_two(largest: float) -> float:
-    """Return the largest power of two up to a number, and no less than 1."""
-    return 2.0 ** floor(log2(max(1.0, largest)))
-
-
-def _with_lower_factors(guess: _Guess) -> Iterator[_Guess]:
+def _with_lower_factors(guess: Guess) -> Iterator[Guess]:
     """Give out the same prices, with levels above that count less.
 
     Where an answer does not reach the limit of a level above, each demand that it lacks leaves as much room to the
@@ -597,12 +544,4 @@ def _with_lower_factors(guess: _Guess) -> Iterator[_Guess]:
                 ratio ** (level_index - upper_level)
                 for upper_level in range(level_index)
             ]
-            yield _Guess([*above, 1.0], guess.rows)
-
-
-def _weighted(factors: Sequence[N], counts: Sequence[Sequence[int]]) -> list[N]:
-    """By kind, what it counts in all levels together."""
-    return [
-        sum(map(mul, factors, kind_counts))
-        for kind_counts in zip(*counts, strict=True)
-    ]
+            yield Guess([*above, 1.0], guess.rows)

@@ -329,7 +329,7 @@ class Market:
     ) -> MarketGang:
         first = self.problem.demands[members[0]]
         quorum = _quorum(first, len(members))
-        room = self._gang_room(places)
+        room = self._room_of_all(places)
         choices = {self.demand_kinds.kinds[kind].domains for kind, _ in places}
         domains: tuple[int, ...] | None
         if len(choices) > 1 or not max(choices):
@@ -343,8 +343,17 @@ class Market:
         domains = tuple(np.flatnonzero(room_of_domain >= quorum).tolist())
         return MarketGang(tuple(places), quorum, most, domains)
 
-    def _gang_room(self, places: Sequence[tuple[int, int]]) -> Integers:
-        """By node, how many of a gang's demands could be there at most, if there was nobody else.
+    def room_together(self) -> Integers:
+        """Return by node how many demands could be there at most."""
+        places = [
+            (kind_index, member_index)
+            for kind_index, kind in enumerate(self.demand_kinds.kinds)
+            for member_index in range(len(kind.members))
+        ]
+        return self._room_of_all(places)
+
+    def _room_of_all(self, places: Sequence[tuple[int, int]]) -> Integers:
+        """By node, how many of some demands could be there at most, if there was nobody else.
 
         Of demands that ask for the same beside amounts there are no more than that allows; those that ask for something
         else may be there as well. Of each amount, all of them together take at least so often what the most modest of

@@ -31,12 +31,15 @@ class MergedOffers(NamedTuple):
         By merged supply: what each way to get a device draws on, and how often it can be had at most.
     combinations
         By region and item: from which merged supplies one can be made, and how often at most.
+    way_of
+        By way of the market: the merged supply that it belongs to, and what it draws on there.
     """
 
     row_of: Sequence[int]
     limits: Sequence[int]
     ways: Sequence[Mapping[Draws, int]]
     combinations: Mapping[tuple[int, int], Mapping[Draws, int]]
+    way_of: Sequence[tuple[int, Draws]]
 
 
 def merged_offers(market: Market, regions: Integers) -> MergedOffers:
@@ -45,19 +48,26 @@ def merged_offers(market: Market, regions: Integers) -> MergedOffers:
     Rows that several nodes draw on stay what they are. Rows of equal role have the same unit.
     """
     row_of, limits = _merged_rows(market, regions)
-    supply_of, ways = _merged_supplies(market, regions, row_of)
+    supply_of, way_of = _merged_supplies(market, regions, row_of)
+    ways: list[dict[Draws, int]] = [
+        defaultdict(int) for _ in range(max(supply_of, default=-1) + 1)
+    ]
+    for (supply, draws), (_, way) in zip(
+        way_of, market.offers.ways(), strict=True
+    ):
+        ways[supply][draws] += way.limit
     items: dict[tuple[int, int], dict[Draws, int]] = {}
     for (node, item), combinations in market.offers.items.items():
         of_region = items.setdefault(
             (int(regions[node]), item), defaultdict(int)
         )
         for combination in combinations:
-            draws = [
+            supplied = [
                 (supply_of[supply], times)
                 for supply, times in combination.draws
             ]
-            of_region[tuple(draws)] += combination.limit
-    return MergedOffers(row_of, limits, ways, items)
+            of_region[tuple(supplied)] += combination.limit
+    return MergedOffers(row_of, limits, ways, items, way_of)
 
 
 def _merged_rows(
@@ -80,23 +90,22 @@ def _merged_rows(
 
 def _merged_supplies(
     market: Market, regions: Integers, row_of: Sequence[int]
-) -> tuple[list[int], list[dict[Draws, int]]]:
-    """By supply, its merged supply; and all the ways of these."""
+) -> tuple[list[int], list[tuple[int, Draws]]]:
+    """By supply, its merged supply; and by way, that of its supply and what it draws on."""
     keys: Listed[Hashable] = Listed()
-    supply_of: list[int] = []
-    ways_of: list[dict[Draws, int]] = []
+    supply_of = [
+        keys.number((int(regions[supply.node]), supply.role))
+        for supply in market.offers.supplies
+    ]
+    way_of: list[tuple[int, Draws]] = []
     starts = iter(market.way_starts.tolist())
     rows, amounts = market.way_rows.tolist(), market.way_amounts.tolist()
-    for supply in market.offers.supplies:
-        merged = keys.number((int(regions[supply.node]), supply.role))
-        supply_of.append(merged)
-        if merged == len(ways_of):
-            ways_of.append(defaultdict(int))
+    for merged, supply in zip(supply_of, market.offers.supplies, strict=True):
         for way in supply.ways:
             first = next(starts)
             draws = [
                 (row_of[rows[index]], amounts[index])
                 for index in range(first, first + len(way.draws))
             ]
-            ways_of[merged][tuple(draws)] += way.limit
-    return supply_of, ways_of
+            way_of.append((merged, tuple(draws)))
+    return supply_of, way_of

@@ -64,10 +64,15 @@ _MOST_SHARES: Final = 2**31
 
 
 class DeviceAssignment(NamedTuple):
-    """One way to get a device: what it draws on, and how often it can be had at most."""
+    """One way to get a device: what it draws on, and how often it can be had at most.
+
+    ``device``: one of those that are had so; ``charge``: what it is charged with.
+    """
 
     draws: Draws
     limit: int
+    device: DeviceIndex
+    charge: Charge
 
 
 class TypeSupply(NamedTuple):
@@ -199,7 +204,7 @@ class _DeviceClass:
 
     Parameters
     ----------
-    view
+    device, view
         One of them.
     everywhere
         What they are called on all nodes that reach them, if several do.
@@ -209,6 +214,7 @@ class _DeviceClass:
 
     offered: _Offered
     values: _Values
+    device: DeviceIndex
     view: Device
     everywhere: Hashable = None
     device_count: int = 0
@@ -333,7 +339,9 @@ class _OfferReader:
                     everywhere = ("slot", view.slot)
                 elif nodes:
                     everywhere = key
-                classes[key] = _DeviceClass(offered, values, view, everywhere)
+                classes[key] = _DeviceClass(
+                    offered, values, device, view, everywhere
+                )
             classes[key].device_count += 1
         return list(classes.values())
 
@@ -501,7 +509,7 @@ class _OfferReader:
             # Several requests can get shares of one device, as long as there is room.
             shares = [self.rows[row].limit // amount for row, amount in draws]
             most = min([_MOST_SHARES, *shares])
-        return DeviceAssignment(draws, most)
+        return DeviceAssignment(draws, most, offer.device, charge)
 
     # Rows.
 
@@ -549,7 +557,8 @@ class _OfferReader:
     def _counter_row(self, node: NodeIndex, counter: CounterIndex) -> int:
         free = max(0, self.ledger.free[counter])
         name = self.problem.counters[counter].id
-        row = ResourceRow(node, self._role(counter), free, name)
+        # Without the name of the counter it is the id of its set.
+        row = ResourceRow(node, self._role(counter), free, name, name[:3])
         return self._row(("counter", counter), row)
 
     def _capacity_row(
@@ -558,7 +567,7 @@ class _OfferReader:
         view, last = offer.view, len(self.rows)
         free = max(0, self.ledger.capacity_left(view, name))
         role = "capacity", offer.offered.key, name
-        row = ResourceRow(node, role, free, (view.id, name))
+        row = ResourceRow(node, role, free, (view.id, name), view.slot)
         row_index = self._row(("capacity", view.slot, name), row)
         if row_index == last:
             self._capacity_rows[view.slot].append(row_index)

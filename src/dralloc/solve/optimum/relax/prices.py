@@ -6,8 +6,12 @@ on that node; of a claim that several demands use, each pays a part, all togethe
 of an answer is at most what all limits cost, plus for each demand its weight less what it pays on the cheapest node,
 where that is more than 0. A gang is placed as far as its quorum says or not at all, and so its demands count together,
 no more of them than have room; in one domain, if it needs one. Of a shared device a row may count who takes a share:
-instead of its limit there is what the dearest pattern costs, as what is taken of the device is part of a pattern. Ranks
-of alternatives can have a price, too: then it is the weight less what ranks cost that is bounded.
+instead of its limit there is what the dearest pattern costs, as what is taken of the device is part of a pattern.
+
+What an answer costs in a later tier can have a price, too: then it is the weight less what that costs that is bounded.
+A demand pays for ranks of its alternatives, and for devices that it has for itself. Of what costs something once,
+however many draw on it, nothing is drawn before that: its rows cost what their limits do less the price for it, or
+nothing, if that is less than 0.
 
 The better the prices, the better the bound; but it holds for all of them (Lagrange; Geoffrion 1974).
 """
@@ -26,6 +30,7 @@ from dralloc.solve.optimum.relax.amounts import Integers
 from dralloc.solve.optimum.relax.demand_kinds import Option, OptionSet, Shape
 from dralloc.solve.optimum.relax.market import Market, MarketGang
 from dralloc.solve.optimum.relax.offers import PatternClass
+from dralloc.solve.optimum.relax.tier_costs import FREE, TierCosts
 
 __all__ = ["Prices", "most_affordable"]
 
@@ -55,18 +60,22 @@ class Prices:
     ----------
     by_row
         In floats; they are rounded, and cut off where they could not be multiplied with what is drawn.
-    rank_price
-        What it costs if an alternative has a rank more.
+    tier_costs
+        What a later tier counts.
+    cost_price
+        What 1 of that costs.
     """
 
     def __init__(
         self,
         market: Market,
         by_row: Sequence[float] | npt.NDArray[np.float64],
-        rank_price: int = 0,
+        tier_costs: TierCosts = FREE,
+        cost_price: int = 0,
     ) -> None:
         self.market = market
-        self.rank_price = rank_price
+        self.tier_costs = tier_costs
+        self.cost_price = cost_price
         rounded = np.clip(np.rint(by_row), 0, _highest_prices(market))
         # The last row stands for what there is no end of, and costs nothing.
         self.by_row: Integers = np.append(rounded.astype(np.int64), 0)
@@ -80,7 +89,12 @@ class Prices:
             By kind, what placing a demand is worth, in the unit of prices.
         """
         market = self.market
-        total: int = sum((self.by_row * market.limits).tolist())
+        # As Python's integers: sums of many rows may be beyond int64.
+        row_values = (self.by_row * market.limits).tolist()
+        total: int = sum(row_values)
+        for rows in self.tier_costs.openings:
+            values_of_rows = [row_values[row] for row in rows]
+            total -= min(self.cost_price, sum(values_of_rows))
         for pattern_class in market.offers.pattern_classes:
             devices = len(pattern_class.nodes)
             total += devices * self._dearest_pattern(pattern_class)
@@ -147,6 +161,8 @@ class Prices:
             return costs
         drawn = self.by_row[market.way_rows] * market.way_amounts
         ways = np.add.reduceat(drawn, market.way_starts)
+        if self.tier_costs.ways:
+            ways += self.cost_price * np.array(self.tier_costs.ways)
         supplies = np.minimum.reduceat(ways, market.supply_starts)
         parts = supplies[market.combination_supplies] * market.combination_times
         combinations = np.add.reduceat(parts, market.combination_starts)
@@ -178,9 +194,8 @@ class Prices:
 
     def _option_cost(self, option: Option, rank: int) -> Integers:
         available = self.market.available
-        cost = np.full(
-            available.shape[1], rank * self.rank_price, dtype=np.int64
-        )
+        rank_price = rank * self.tier_costs.rank * self.cost_price
+        cost = np.full(available.shape[1], rank_price, dtype=np.int64)
         for item, times in option:
             price = np.minimum(self._item_costs[item], _FAR // times) * times
             price[available[item] < times] = _FAR
