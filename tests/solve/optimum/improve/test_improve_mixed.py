@@ -164,3 +164,21 @@ def test_a_few_steps_place_more_than_mode_scheduler(
     scheduler = allocate(cluster, "scheduler").solution.placements
     searched = allocate(cluster, steps=8, jobs=1).solution.placements
     assert len(searched) > len(scheduler)
+
+
+@pytest.mark.parametrize(
+    ("goal", "least"),
+    [
+        (Goal.FEWEST_NODES, 8),
+        (Goal.FEWEST_DEVICES, 40),
+        (Goal.LEAST_FRAGMENTATION, 20),
+        (Goal.SPREAD, 5),
+    ],
+)
+def test_goals_have_bounds_where_priorities_are_not_proven(
+    goal: Goal, least: int
+) -> None:
+    answer = allocate(mixed(10, 2), goal=goal, steps=1, jobs=1)
+    tiers = {tier.name: tier for tier in answer.tiers}
+    assert not tiers["pods@0"].proven
+    assert least <= tiers[goal.value].bound <= tiers[goal.value].value
