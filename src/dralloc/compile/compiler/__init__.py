@@ -284,6 +284,7 @@ def compile_cluster(
     cluster = extended.cluster
     plugins = DevicePlugins(cluster, chosen, features)
     gangs, across = _find_spans(cluster, choices, plugins)
+    # The supply: devices of the newest complete pools, what is left of them, and which requests they match.
     drifts = tuple(find_drift(cluster.slices, cluster.claims, features))
     inventory = take_inventory(
         cluster.slices,
@@ -297,6 +298,7 @@ def compile_cluster(
     across = across.beside(cluster, inventory)
     rules = cluster.taint_rules if features.DeviceTaintRules else ()
     table = MatchTable(inventory, features, TaintRules(rules, cluster.classes))
+    # The demands, in the order in which the scheduler would take them, and the rules that bind them to nodes.
     quotas = Quotas(cluster, features)
     pods = PodRules(
         cluster,
@@ -337,6 +339,7 @@ def compile_cluster(
         cluster,
         choices,
     )
+    # What users should know about it.
     findings = (
         *other_version(cluster, choices),
         *extended.findings,

@@ -130,7 +130,7 @@ def solve(  # noqa: PLR0913 - what to solve, and all that is known of it
     namespaces, if the problem has budgets that say so; ``alternatives``, the ranks of the picked alternatives
     (KEP-4816); and the goal, if there is one. Each is solved with those before it
     fixed at what was found without it. A tier that could not be proven leaves those after it with the bounds that are
-    known without solving.
+    known without solving, and those that relaxations prove of answers which place as much.
 
     Parameters
     ----------
@@ -374,6 +374,7 @@ class _Solve:
         is_watched = self.progress or self.earlier
         watch = partial(self._report, 0, component) if is_watched else None
         with phase(self.timings, "all tiers"):
+            # Bounds first: they hold for better answers as well, and take little of the time.
             component.climb(relaxation_stop(self.stop), self.stop)
             for level in range(stage.levels):
                 component.bound_later(level, self.stop)
