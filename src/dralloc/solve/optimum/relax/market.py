@@ -364,7 +364,9 @@ class Market:
         by_shape = grouped((kinds[kind].shape, kind) for kind, _ in places)
         for shape, kinds_of_members in by_shape.items():
             nodes = np.unique(
-                np.concatenate([self.nodes[kind] for kind in kinds_of_members])
+                np.concatenate(
+                    [self.nodes[kind] for kind in set(kinds_of_members)]
+                )
             )
             room[nodes] += np.minimum(
                 len(kinds_of_members), self.room[shape][nodes]
