@@ -10,7 +10,7 @@ from math import floor, log2
 from operator import mul
 from typing import Final, NamedTuple, TypeVar
 
-from dralloc.solve.optimum.relax.guide import Floats, Guide
+from dralloc.solve.optimum.relax.guide import Floats
 from dralloc.solve.optimum.relax.levels import LexicographicLevel
 from dralloc.solve.optimum.relax.market import Market
 from dralloc.solve.optimum.relax.prices import most_affordable
@@ -18,7 +18,6 @@ from dralloc.solve.optimum.relax.prices import most_affordable
 __all__ = [
     "NEXT_TO_NOTHING",
     "Guess",
-    "SolvedProgram",
     "counts_of",
     "scale_of",
     "weighted",
@@ -39,13 +38,6 @@ class Guess(NamedTuple):
 
     factors: Sequence[float]
     rows: Floats
-
-
-class SolvedProgram(NamedTuple):
-    """A linear program, and how many seconds it took to solve it for a level."""
-
-    guide: Guide
-    seconds: float
 
 
 def counts_of(

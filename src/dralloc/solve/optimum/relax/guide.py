@@ -33,7 +33,7 @@ from dralloc.solve.optimum.relax.tier_costs import FREE, TierCosts
 from dralloc.solve.optimum.solvers import linear
 from dralloc.solve.optimum.stopping import Stop
 
-__all__ = ["Floats", "Guide", "KnownLimit", "ShadowPrices"]
+__all__ = ["Floats", "Guide", "KnownLimit", "ShadowPrices", "SolvedProgram"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -167,6 +167,13 @@ class Guide:
             return None
         prices = duals[: len(self.offers.limits)][self.row_of]
         return program.values[: len(costs)], prices
+
+
+class SolvedProgram(NamedTuple):
+    """A linear program, and how many seconds it took to solve it for a level."""
+
+    guide: Guide
+    seconds: float
 
 
 class _Program:

@@ -31,12 +31,15 @@ from dralloc.solve.optimum.relax.bounds import Bound, Inequality, LevelRange
 from dralloc.solve.optimum.relax.guesses import (
     NEXT_TO_NOTHING,
     Guess,
-    SolvedProgram,
     counts_of,
     scale_of,
     weighted,
 )
-from dralloc.solve.optimum.relax.guide import Guide, KnownLimit
+from dralloc.solve.optimum.relax.guide import (
+    Guide,
+    KnownLimit,
+    SolvedProgram,
+)
 from dralloc.solve.optimum.relax.halves import with_halves
 from dralloc.solve.optimum.relax.least_costs import LeastCosts
 from dralloc.solve.optimum.relax.levels import costs_of, levels_of

@@ -18,12 +18,16 @@ from dralloc.solve.optimum.objective import ALTERNATIVES
 from dralloc.solve.optimum.relax.guesses import (
     NEXT_TO_NOTHING,
     Guess,
-    SolvedProgram,
     counts_of,
     scale_of,
     weighted,
 )
-from dralloc.solve.optimum.relax.guide import Guide, KnownLimit, ShadowPrices
+from dralloc.solve.optimum.relax.guide import (
+    Guide,
+    KnownLimit,
+    ShadowPrices,
+    SolvedProgram,
+)
 from dralloc.solve.optimum.relax.levels import LexicographicLevel
 from dralloc.solve.optimum.relax.market import Market
 from dralloc.solve.optimum.relax.prices import Prices
