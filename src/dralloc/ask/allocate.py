@@ -23,6 +23,15 @@ from dralloc.objects.choices import (
 )
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError
+from dralloc.objects.value_kinds import (
+    FUNCTION,
+    PATH,
+    TEXT,
+    WHOLE_NUMBER,
+    any_of,
+    instance_of,
+    takes,
+)
 from dralloc.show.comparison import Comparison, Scheduled
 from dralloc.show.plan import Plan
 from dralloc.solve.optimum.component import export
@@ -31,6 +40,10 @@ from dralloc.solve.policies import Policy, policy_name, way_of
 __all__ = ["allocate", "compare", "export_model"]
 
 
+@takes(
+    progress=FUNCTION.or_none(),
+    start=instance_of(Plan, "a Plan").or_none(),
+)
 @spelled_out(ChoiceWords)
 def allocate(
     cluster: Cluster,
@@ -88,6 +101,11 @@ def allocate(
     return answers.by(way, progress)
 
 
+@takes(
+    modes=any_of(TEXT, instance_of(Iterable, "a list of modes and policies")),
+    seeds=WHOLE_NUMBER,
+    progress=FUNCTION.or_none(),
+)
 @spelled_out(ChoiceWords)
 def compare(
     cluster: Cluster,
@@ -177,6 +195,7 @@ def _compared(
     return ways
 
 
+@takes(path=PATH)
 @spelled_out(ChoiceWords)
 def export_model(
     cluster: Cluster,

@@ -28,6 +28,7 @@ from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError, Finding
 from dralloc.objects.names import DeviceID, PoolID
 from dralloc.objects.report import Line, Part, Table, amount, counted, percent
+from dralloc.objects.value_kinds import TEXT, TEXTS, any_of, takes
 from dralloc.problem import Charge, Device, DeviceIndex, PoolState, numbered
 from dralloc.problem.ledger import Ledger
 
@@ -394,6 +395,7 @@ def _in_order(states: Mapping[DeviceState, int]) -> Mapping[DeviceState, int]:
     return {state: states[state] for state in DeviceState if states.get(state)}
 
 
+@takes(by=any_of(TEXT, TEXTS))
 @spelled_out(NodelessWords)
 def capacity(
     cluster: Cluster,

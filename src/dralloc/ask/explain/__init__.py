@@ -40,6 +40,7 @@ from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.names import ClaimKey
+from dralloc.objects.value_kinds import SWITCH, TEXTS, instance_of, takes
 from dralloc.problem import DemandIndex, Problem, numbered
 from dralloc.problem.equivalence import claim_key
 from dralloc.show.placed import Unplaced
@@ -51,6 +52,9 @@ __all__ = ["Explanation", "PendingReport", "explain"]
 
 _MOST_KINDS: Final = 20
 """Of how many kinds of what is pending changes are looked for, the most frequent first."""
+
+_NAME: Final = instance_of((str, ClaimKey), "a text or a ClaimKey").or_none()
+"""Who is explained."""
 
 
 @overload
@@ -81,6 +85,7 @@ def explain(
 ) -> Explanation: ...
 
 
+@takes(claim=_NAME, pod=_NAME, nodes=TEXTS, suggest=SWITCH)
 @without_garbage_collection()
 @spelled_out(NodelessWords)
 def explain(  # noqa: PLR0913 - the demand, and what is shown about it

@@ -36,6 +36,7 @@ from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.names import ClaimKey, PoolID
+from dralloc.objects.value_kinds import list_of, takes
 from dralloc.problem import Device, NodeIndex, PoolState, Problem, numbered
 from dralloc.problem.claim_ledger import ClaimLedger
 from dralloc.solve.work import phase
@@ -94,6 +95,11 @@ def _published(problem: Problem, device: Device) -> Hashable:
     return device.id.driver, device.shareable, capacity, draws
 
 
+@takes(
+    wishes=list_of(
+        (MixEntry, str), "a list of wishes, each a MixEntry or a text"
+    )
+)
 @without_garbage_collection()
 @spelled_out(NodelessWords)
 def stranded(

@@ -34,6 +34,7 @@ from dralloc.objects.errors import DrallocError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Line, Part, Table, counted, folded
+from dralloc.objects.value_kinds import WHOLE_NUMBER, takes
 from dralloc.problem import DeviceIndex, NodeIndex
 from dralloc.problem.solution import Solution, Status, Tier
 from dralloc.show.question import Provisional
@@ -295,6 +296,7 @@ class Defragmentation(Provisional):
         return ("", ">placed", ">weight", ">bound"), rows
 
 
+@takes(moves=WHOLE_NUMBER)
 @without_garbage_collection()
 @spelled_out(ChoiceWords)
 def defragment(

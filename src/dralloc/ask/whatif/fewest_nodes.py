@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
+from numbers import Rational
 from typing import Final, Unpack
 
 from dralloc.ask.scenario import Scenario
@@ -35,6 +36,7 @@ from dralloc.objects.choices import Choices, NodelessWords, spelled_out
 from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.report import Line, Part, Table
+from dralloc.objects.value_kinds import dict_of, takes
 from dralloc.problem import Demand, Problem, numbered
 from dralloc.show.question import Provisional
 from dralloc.solve.optimum import Options
@@ -212,6 +214,10 @@ class FewestNodes(Provisional):
             yield Line(f"warning: does not count: {reason}", "yellow")
 
 
+@takes(
+    kinds=dict_of(str, "a dict of texts").or_none(),
+    prices=dict_of(Rational, "a dict of whole numbers or fractions").or_none(),
+)
 @without_garbage_collection()
 @spelled_out(NodelessWords)
 def fewest_nodes(

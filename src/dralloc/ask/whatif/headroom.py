@@ -39,6 +39,7 @@ from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError, FatalError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.report import Line, Part, Table
+from dralloc.objects.value_kinds import WHOLE_NUMBER, takes
 from dralloc.problem import (
     Charge,
     Demand,
@@ -545,6 +546,7 @@ class Headroom(Provisional):
             yield Line(f"warning: {warning}", "yellow")
 
 
+@takes(points=WHOLE_NUMBER.or_none())
 @without_garbage_collection()
 @spelled_out(ChoiceWords)
 def headroom(

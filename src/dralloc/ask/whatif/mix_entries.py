@@ -33,6 +33,7 @@ from dralloc.objects.choices import Choices, ChoiceWords, spelled_out
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError, did_you_mean
 from dralloc.objects.names import ClaimKey
+from dralloc.objects.value_kinds import instance_of
 from dralloc.problem import Demand, NodeIndex, Problem, numbered
 from dralloc.problem.equivalence import claim_key
 
@@ -99,13 +100,23 @@ class MixEntry:
 
     @classmethod
     def of(cls, entry: MixEntry | str) -> MixEntry:
-        """The entry itself, or what the text says (see `parse`)."""
+        """The entry itself, or what the text says (see `parse`).
+
+        Raises
+        ------
+        DrallocError
+            It is neither, or a text of another form.
+        """
+        _ENTRY.require("mix", entry)
         return cls.parse(entry) if isinstance(entry, str) else entry
 
     @property
     def title(self) -> str:
         """The name under which answers show it."""
         return f"{'' if self.source is Source.CLAIM else f'{self.source} '}{self.key}"
+
+
+_ENTRY: Final = instance_of((MixEntry, str), "a MixEntry or a text")
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from dralloc.objects.errors import DrallocError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Line, Part, Table, counted
+from dralloc.objects.value_kinds import TEXT, takes
 from dralloc.problem import Demand, are_admitted
 from dralloc.problem.solution import Solution, Tier
 from dralloc.show.question import Provisional
@@ -306,6 +307,7 @@ class Preemption(Provisional):
         )
 
 
+@takes(claim=TEXT.or_none(), pod=TEXT.or_none(), cost=TEXT)
 @without_garbage_collection()
 @spelled_out(ChoiceWords)
 def preempt(

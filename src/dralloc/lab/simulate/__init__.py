@@ -66,6 +66,19 @@ from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import ChoiceError, DrallocError
 from dralloc.objects.limits import Limits
 from dralloc.objects.save import write_text
+from dralloc.objects.value_kinds import (
+    FUNCTION,
+    NUMBER,
+    PATH,
+    SWITCH,
+    TEXT,
+    WHOLE_NUMBER,
+    WHOLE_NUMBERS,
+    any_of,
+    instance_of,
+    list_of,
+    takes,
+)
 from dralloc.problem import Claim, Demand, DemandIndex, Problem, Request
 from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.solve.first_fit.quick_run import QuickRun
@@ -218,6 +231,29 @@ _LOOKS: Final = 24
 _UNUSED: Final = ("caps", "fair", "gang", "keep", "across")
 
 
+_MAYBE_NUMBER: Final = NUMBER.or_none()
+
+
+@takes(
+    arrivals=any_of(
+        PATH,
+        instance_of(PoissonArrivals, "PoissonArrivals"),
+        list_of(Arrival, "a list of Arrivals"),
+    ),
+    policy=any_of(TEXT, FUNCTION),
+    seeds=any_of(WHOLE_NUMBER, WHOLE_NUMBERS),
+    every=_MAYBE_NUMBER,
+    batch=WHOLE_NUMBER.or_none(),
+    patience=_MAYBE_NUMBER,
+    warm_up=NUMBER,
+    until=_MAYBE_NUMBER,
+    preemption=SWITCH,
+    moves_every=_MAYBE_NUMBER,
+    moves=WHOLE_NUMBER,
+    state=PATH.or_none(),
+    regret=SWITCH,
+    progress=FUNCTION.or_none(),
+)
 @spelled_out(ChoiceWords)
 def simulate(  # noqa: PLR0913 - who comes, who places them, and when
     cluster: Cluster,

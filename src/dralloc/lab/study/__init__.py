@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from itertools import islice
 from math import isfinite
+from os import PathLike
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Unpack
@@ -37,8 +38,21 @@ from dralloc.objects.choices import (
     Options,
     spelled_out,
 )
+from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.limits import LIMITS, Limits
+from dralloc.objects.value_kinds import (
+    FUNCTION,
+    NUMBER,
+    NUMBERS,
+    PATH,
+    WHOLE_NUMBER,
+    WHOLE_NUMBERS,
+    any_of,
+    instance_of,
+    list_of,
+    takes,
+)
 from dralloc.solve.policies import Policy
 from dralloc.solve.work import run_all
 
@@ -72,6 +86,20 @@ _NO_MATTER = frozenset(
 """Choices that change no row, or stand beside them in the key."""
 
 
+@takes(
+    scenario=any_of(
+        PATH,
+        instance_of(Cluster, "a Cluster"),
+        FUNCTION,
+        list_of((str, PathLike), "a list of paths"),
+    ),
+    seeds=any_of(WHOLE_NUMBER, WHOLE_NUMBERS),
+    modes=list_of(object, "a list of modes and policies"),
+    demand=any_of(NUMBER, NUMBERS),
+    store=PATH.or_none(),
+    progress=FUNCTION.or_none(),
+    limits=instance_of(Limits, "Limits"),
+)
 @spelled_out(ChoiceWords)
 def study(  # noqa: PLR0913 - what a table has rows for, and how it is kept
     scenario: Source,
@@ -171,6 +199,10 @@ def _points(
         for share in shares
     )
     points = list(islice(seeds_and_shares, _MOST_POINTS + 1))
+    if not points:
+        raise DrallocError(
+            "seeds and demands: a study needs at least one of each"
+        )
     if len(points) > _MOST_POINTS:
         raise DrallocError(
             f"seeds and demands: a study has at most {_MOST_POINTS} points"

@@ -10,6 +10,7 @@ from dralloc.ask.checked_answers import CheckedAnswers
 from dralloc.lab.study.scenarios import Scenario
 from dralloc.objects.choices import Backend, Choices, Mode
 from dralloc.objects.errors import ChoiceError, DrallocError
+from dralloc.objects.value_kinds import FUNCTION
 from dralloc.solve.policies import POLICIES, Policy, policy_name, way_of
 
 __all__ = ["MODES", "Row", "Trial", "known_modes"]
@@ -28,10 +29,14 @@ def known_modes(modes: Sequence[str | Policy]) -> Mapping[str, str | Policy]:
     ChoiceError
         One of them does not exist.
     DrallocError
-        Two policies have the same name.
+        There is none, or two policies have the same name.
     """
+    if not modes:
+        raise DrallocError("modes: a study needs at least one")
     named: dict[str, str | Policy] = {}
     for mode in modes:
+        if not isinstance(mode, str):
+            FUNCTION.require("modes", mode)
         name = policy_name(mode)
         if isinstance(mode, str) and name not in MODES:
             raise ChoiceError("mode", name, MODES)

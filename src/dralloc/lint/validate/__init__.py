@@ -33,6 +33,7 @@ from dralloc.objects.features import (
 )
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.load import Reading, located
+from dralloc.objects.value_kinds import TEXT, instance_of, takes
 
 __all__ = [
     "RULES",
@@ -45,6 +46,7 @@ __all__ = [
 ]
 
 
+@takes(features=instance_of(Features, "Features"), kubernetes=TEXT.or_none())
 @without_garbage_collection()
 def validate(
     cluster: Cluster,

@@ -11,11 +11,11 @@ and an option of the command line in `dralloc.cli.option_sets`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from inspect import Parameter, signature
 from os import PathLike
-from typing import TypedDict, TypeVar
+from typing import Final, TypedDict, TypeVar
 
 from dralloc.objects.choices.options import Options, Thresholds
 from dralloc.objects.choices.words import (
@@ -44,6 +44,16 @@ from dralloc.objects.choices.words import (
 from dralloc.objects.errors import DrallocError, did_you_mean
 from dralloc.objects.features import ALL_FEATURES, Features
 from dralloc.objects.user_rules import Across, Cap, parsed_across, parsed_caps
+from dralloc.objects.value_kinds import (
+    PATH,
+    TEXT,
+    TEXTS,
+    ValueKind,
+    any_of,
+    instance_of,
+    list_of,
+    require_fields,
+)
 
 __all__ = [
     "MAX_SEED",
@@ -72,6 +82,22 @@ __all__ = [
     "several",
     "spelled_out",
 ]
+
+
+_KINDS: Final[Mapping[str, ValueKind]] = {
+    "Features": instance_of(Features, "Features"),
+    "Sequence[str]": TEXTS,
+    "str | Iterable[str]": any_of(TEXT, TEXTS),
+    "Sequence[Across | str]": list_of(
+        (Across, str), "a list of constraints, each an Across or a text"
+    ),
+    "Sequence[Cap | str]": list_of(
+        (Cap, str), "a list of caps, each a Cap or a text"
+    ),
+    "str | None": TEXT.or_none(),
+    "str | PathLike[str] | None": PATH.or_none(),
+}
+"""By annotation, what a choice must be beside those of `Options`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +157,8 @@ class Choices(Options):
     Raises
     ------
     DrallocError
-        A value is out of its range, or a cap or a constraint has another form; `ChoiceError` if a word is none of those
-        known.
+        A value is of another kind or out of its range, or a cap or a constraint has another form; `ChoiceError` if a
+        word is none of those known.
 
     Examples
     --------
@@ -160,6 +186,7 @@ class Choices(Options):
 
     def __post_init__(self) -> None:
         Options.__post_init__(self)
+        require_fields(self, _KINDS)
         for name, value in (
             ("nodes", tuple(self.nodes)),
             ("across", parsed_across(self.across)),
@@ -199,8 +226,9 @@ class Choices(Options):
         Raises
         ------
         DrallocError
-            A choice is made that is not looked at; or as `Choices`.
+            The choices are something else, or one is made that is not looked at; or as `Choices`.
         """
+        instance_of(Choices, "Choices").or_none().require("choices", choices)
         merged = replace(choices or cls(), **_known(words))
         for name in unused:
             if getattr(merged, name) != getattr(_USUAL, name):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from dralloc.objects.choices.words import (
     MAX_SEED,
@@ -13,6 +15,15 @@ from dralloc.objects.choices.words import (
     chosen,
 )
 from dralloc.objects.errors import ModelError
+from dralloc.objects.value_kinds import (
+    NUMBER,
+    SWITCH,
+    TEXT,
+    WHOLE_NUMBER,
+    ValueKind,
+    instance_of,
+    require_fields,
+)
 
 __all__ = ["Options", "Thresholds"]
 
@@ -50,6 +61,17 @@ class Thresholds:
     surveyed: int = 100_000
 
 
+_KINDS: Final[Mapping[str, ValueKind]] = {
+    "float | None": NUMBER.or_none(),
+    "int": WHOLE_NUMBER,
+    "int | None": WHOLE_NUMBER.or_none(),
+    "bool": SWITCH,
+    "str": TEXT,
+    "Thresholds": instance_of(Thresholds, "Thresholds"),
+}
+"""By annotation, what a choice must be. Goals and other words are looked up instead."""
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """Choices for `dralloc.solve.optimum.solve`.
@@ -85,7 +107,8 @@ class Options:
     Raises
     ------
     DrallocError
-        A value is out of its range (`ModelError`), or there is no such goal or backend (`ChoiceError`).
+        A value is of another kind or out of its range (`ModelError`), or there is no such goal or backend
+        (`ChoiceError`).
 
     Examples
     --------
@@ -109,6 +132,7 @@ class Options:
     thresholds: Thresholds = Thresholds()
 
     def __post_init__(self) -> None:
+        require_fields(self, _KINDS)
         if self.time_limit is not None and not self.time_limit > 0:
             raise ModelError(
                 f"time limit: {self.time_limit} is not a positive number of seconds"

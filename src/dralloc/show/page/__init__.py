@@ -19,6 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from dralloc.objects.answer import Answer
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.limits import without_garbage_collection
+from dralloc.objects.value_kinds import PATH, TEXT, takes
 from dralloc.show.comparison import Comparison
 from dralloc.show.plan import Plan
 
@@ -97,6 +98,7 @@ def _name(title: str) -> str:
 # The page, as Python asks for it.
 
 
+@takes(output=PATH, title=TEXT)
 def report(answer: Answer, output: Path | str, *, title: str = "") -> None:
     """Write an answer as one HTML page with pictures.
 

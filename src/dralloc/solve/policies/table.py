@@ -9,6 +9,7 @@ from typing import Final
 
 from dralloc.objects.choices import Mode
 from dralloc.objects.errors import ChoiceError
+from dralloc.objects.value_kinds import FUNCTION
 from dralloc.problem import DemandIndex, Problem, indices
 from dralloc.problem.solution import Solution
 from dralloc.solve.first_fit.batch import place_all
@@ -129,6 +130,7 @@ def way_of(choice: str | Policy) -> Mode | str | Policy:
         The word stands for neither.
     """
     if not isinstance(choice, str):
+        FUNCTION.require("mode", choice)
         return choice
     if choice in tuple(Mode):
         return Mode(choice)
