@@ -51,6 +51,7 @@ from dralloc.show.question import (
     unread,
 )
 from dralloc.show.saved import read_plan
+from dralloc.show.tiers import tiers_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -401,7 +402,10 @@ class Plan(Documented):
 
     def parts(self) -> list[Part]:
         """Return the answer as tables and lines."""
-        parts: list[Part] = [Line(self.headline, "bold")]
+        parts: list[Part] = [
+            Line(self.headline, "bold"),
+            tiers_table(self.tiers, wide=self._first_unproven is None),
+        ]
         placements = [
             (
                 str(self.demands[placement.demand].key),

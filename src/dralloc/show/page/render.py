@@ -13,8 +13,7 @@ from markupsafe import Markup
 from dralloc.objects.answer import Answer
 from dralloc.objects.choices import Mode
 from dralloc.objects.names import ClaimKey
-from dralloc.objects.report import Table, duration, percent, tier_text
-from dralloc.problem.solution import Tier
+from dralloc.objects.report import Table, duration, percent
 from dralloc.show.comparison import Comparison, answer_words
 from dralloc.show.page import rendered
 from dralloc.show.plan import Plan
@@ -25,6 +24,7 @@ from dralloc.show.plot.gained import has_alternatives
 from dralloc.show.plot.over_time import PICTURES, OverTime
 from dralloc.show.plot.svg import colour_variables, svg
 from dralloc.show.question import WHO, asked, kinds_asked
+from dralloc.show.tiers import tiers_table
 from dralloc.solve.optimum import Progress
 
 __all__ = [
@@ -160,11 +160,6 @@ def time_pictures(
 # ----------------------------------------------------------------------------
 # The tables that only the page has; all others are those of the terminal.
 
-_TIERS = {
-    "weight": "weight of what is placed, the more the better",
-    "alternatives": "ranks of the picked alternatives, the less the better",
-}
-
 
 def titled(source: Comparison | Plan, title: str, new_title: str = "") -> Table:
     """Return the table of that title in a report for the terminal, under another title; empty if there is none."""
@@ -239,40 +234,6 @@ def _fates(plan: Plan) -> Mapping[ClaimKey, str]:
         for placement in plan.solution.placements
     }
     return {**placed, **plan.reasons}
-
-
-def tiers_table(plan: Plan) -> Table:
-    """Return the objective, with what is proven of each tier."""
-    rows = [
-        (
-            tier.name,
-            _counted(tier),
-            tier_text(tier.name, tier.value),
-            tier_text(tier.name, tier.bound),
-            percent(tier.gap),
-            "proven" if tier.proven else f"not proven: {tier.why}",
-        )
-        for tier in plan.tiers
-    ]
-    columns = ("tier", "what it counts", ">value", ">bound", ">gap", "status")
-    return Table(
-        "Tiers of the objective, the most important first", columns, rows
-    )
-
-
-def _counted(tier: Tier) -> str:
-    if tier.name.startswith("fairness-"):
-        count = tier.name.rpartition("-")[2]
-        poorest = (
-            "the poorest namespace uses"
-            if count == "1"
-            else f"the {count} poorest namespaces use together"
-        )
-        return f"what {poorest}, the more the better"
-    return _TIERS.get(
-        tier.name,
-        "the more the better" if tier.sense > 0 else "the less the better",
-    )
 
 
 def timings_table(seconds: Mapping[str, float]) -> Table:
