@@ -13,7 +13,11 @@ from itertools import pairwise
 from dralloc.problem import Problem
 from dralloc.problem.indices import DemandIndex, grouped
 from dralloc.problem.solution import Placement
-from dralloc.solve.optimum.candidates import CandidateSite, ServingChoice
+from dralloc.solve.optimum.candidates import (
+    Candidate,
+    CandidateSite,
+    ServingChoice,
+)
 from dralloc.solve.optimum.model import Model
 from dralloc.solve.optimum.stopping import Stop
 
@@ -66,10 +70,6 @@ def _key(
 
 
 def _choice(choice: ServingChoice) -> Hashable:
-    candidates = tuple(
-        (device, charge.capacity, charge.counters)
-        for device, charge in choice.candidates
-    )
     spec = choice.spec
     return (
         choice.claim,
@@ -77,8 +77,22 @@ def _choice(choice: ServingChoice) -> Hashable:
         choice.alternative,
         spec.rank,
         spec.admin,
+        # ``All`` takes as many as a request for so many of them where nobody is in its way, and else fewer or none.
+        spec.count,
         choice.count,
-        candidates,
+        _charged(choice.candidates),
+        _charged(choice.loose),
+        _charged(choice.blocked),
+    )
+
+
+def _charged(candidates: Iterable[Candidate]) -> Hashable:
+    """Return devices with what a demand takes of each, however it asks for that."""
+    return tuple(
+        [
+            (device, charge.capacity, charge.counters)
+            for device, charge in candidates
+        ]
     )
 
 
