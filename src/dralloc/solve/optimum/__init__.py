@@ -241,6 +241,7 @@ class _Solve:
             *fairness(problem),
             *after_weight(self.goal),
         )
+        # A stage of no tiers: so `run` begins the first real one even if the time is over already.
         self.stage = Stage(problem, self.tiers, 0)
         self.standing = Standing(problem, self.weight, self.tiers, start)
         self._surveys = Surveys(options)

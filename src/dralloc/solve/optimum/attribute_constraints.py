@@ -65,6 +65,7 @@ def _equal(
 
     A device without comparable value can only be alone.
     """
+    # All of them carry one value, and what is held does, too: whatever is taken agrees.
     if frozenset.intersection(*held, *(carrier.values for carrier in carried)):
         return
     distinct = dict.fromkeys(
@@ -74,6 +75,7 @@ def _equal(
         value: model.cp.new_bool_var(f"match {constraint.attribute} {value}")
         for value in distinct
     }
+    # What is held has its values in common in one set (see `Scope.held`): the chosen value is one of these.
     for value, literal in chosen.items():
         if held and value not in held[0]:
             model.cp.add(literal == 0)
@@ -87,6 +89,7 @@ def _equal(
                 carrier.literal
                 <= carrier.most * cp_model.LinearExpr.sum(choices)
             )
+    # A device without value stands for a value itself, on which two shares of it would agree.
     add_at_most_one(
         model.cp, [carrier.literal for carrier in carried if not carrier.values]
     )
@@ -181,6 +184,7 @@ def _carried(constraint: Constraint, serving: Serving, take: Take) -> _Carried:
 def _across_claims(model: Model) -> Iterator[tuple[Constraint, list[_Carried]]]:
     """The constraints over several claims, each in its form in the first of them, with what they cover."""
     demands = model.problem.demands
+    # A scope without a group ends at its demand: in another demand the same scope is another span.
     uses = (
         (
             constraint.scope
@@ -193,6 +197,7 @@ def _across_claims(model: Model) -> Iterator[tuple[Constraint, list[_Carried]]]:
         for constraint in claim.constraints
         if constraint.scope
     )
+    # By span, its claims, each with the constraint as it is there and the demands that list the claim.
     spans = [grouped(span_uses) for span_uses in grouped(uses).values()]
     if not spans:
         return

@@ -319,6 +319,7 @@ class _Surveyor:
         attributes: Sequence[str],
     ) -> ServingChoice | None:
         """All or nothing (KEP-4381, allocation mode All); without a full device it can do (KEP-5075)."""
+        # Every pool of the node has to be complete and valid (upstream behaviour).
         pools = self.problem.nodes[node].pools
         if any(pool.state is not PoolState.USABLE for pool in pools):
             return None
@@ -337,6 +338,7 @@ class _Surveyor:
                 blocked.append(candidate)
         if not usable:
             return None
+        # Only a device of which others can use up a capacity may be left out.
         if not all(candidate.charge.capacity for candidate in blocked):
             return None
         loose = tuple(

@@ -137,6 +137,7 @@ class ClassComponent:
         if parts is None:
             return None
         requirements, supplied = demand_classes.requirements, self._supplied()
+        # The flow first: it hardly grows with the number of domains, while patterns are counted for each of them.
         flow = as_divisible_flow(self.classes, parts, self.spaces, requirements)
         if flow is not None:
             return flow

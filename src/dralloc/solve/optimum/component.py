@@ -449,6 +449,7 @@ def _mps(proto: Any) -> Iterator[str]:
     yield " N cost"
     for index, row in enumerate(rows):
         yield f" {_sense(row)} r{index}"
+    # MPS lists a model by columns, with all entries of a column after each other.
     columns: dict[int, list[str]] = {
         column: [] for column in range(len(proto.variables))
     }
@@ -463,10 +464,12 @@ def _mps(proto: Any) -> Iterator[str]:
         yield from lines or [f" x{column} cost 0"]
     yield " MARK1 'MARKER' 'INTEND'"
     yield "RHS"
+    # The right-hand side of the objective is its constant with the sign turned.
     yield f" RHS cost {-int(proto.objective.offset)}"
     for row_index, row in enumerate(rows):
         bound = row.most if row.least is None else row.least
         yield f" RHS r{row_index} {bound}"
+    # Of a row with two bounds, the right-hand side is the lower one, and the range leads to the upper one.
     yield "RANGES"
     for row_index, row in enumerate(rows):
         if row.least is None or row.most is None or row.least == row.most:
@@ -555,6 +558,7 @@ def _plain_rows(constraint: Any) -> Iterator[_LinearRow]:
             linear.vars, linear.coeffs, strict=True
         ):
             constant += _add(terms, literal, coefficient)
+        # A domain lists the two ends of each interval of allowed values.
         domain = list(linear.domain)
         if len(domain) != 2:
             raise ModelError("MPS has no words for a sum with gaps")

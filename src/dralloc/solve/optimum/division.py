@@ -122,6 +122,7 @@ def divide(
     usable = usable_devices(
         problem, demand_classes, stop, strict_cel=options.strict_cel
     )
+    # Only now is it known which devices several nodes can use.
     demand_classes = _without_scattered(problem, demand_classes, usable)
     bins = find_bins(problem, demand_classes, usable, stop)
     classifier = BinClassifier(problem, demand_classes, usable)
@@ -131,6 +132,7 @@ def divide(
         StateSpace(bin_class, usable.profiles, regions)
         for bin_class in stop.each(classifier.classes.values())
     ]
+    # What demands of the per-device model could take must not be counted, too: bins that they reach into are unfit.
     by_model = survey(demand_classes.unclassified)
     unfit = {
         id(class_of[bin_]) for bin_ in _unfit(problem, usable, bins, by_model)
@@ -146,6 +148,7 @@ def divide(
                 problem, demand_classes, options.thresholds, amounts, stop
             )
         parts.enter(component, formulation)
+    # At the end, as any of the components may have been left to the per-device model.
     parts.keep_budgets_together(problem, demand_classes.with_budgets)
     return Division(
         tuple(parts.counted),
@@ -266,6 +269,7 @@ def _without_scattered(
     ]
     if not scattered:
         return demand_classes
+    # By identity: classes hold lists, and have no hash.
     scattered_ids = set(map(id, scattered))
     gangs = {
         demand_class.gang.gangs

@@ -39,6 +39,7 @@ def _key(
     problem: Problem, demand: DemandIndex, sites: tuple[CandidateSite, ...]
 ) -> Hashable:
     claims = problem.demands[demand].claims
+    # Names of requests do not count, but which alternatives a constraint covers, and what it compares there.
     constraints: list[Hashable] = []
     for claim_index, claim in enumerate(claims):
         for constraint_index, constraint in enumerate(claim.constraints):

@@ -29,6 +29,7 @@ def all_but_full(model: Model) -> None:
         if not choice.loose and not choice.blocked:
             continue
         literal_of = {take.device: take.literal for take in serving.takes}
+        # What can be full is taken or full; what cannot be taken has to be full.
         for candidate in choice.loose:
             literal = literal_of[candidate.device]
             model.cp.add_implication(literal, serving.literal)
@@ -46,6 +47,7 @@ def all_but_full(model: Model) -> None:
                     ~serving.literal,
                 ]
             )
+        # Where all could be left out, one has to be taken.
         if len(choice.loose) == len(literal_of):
             literals: list[cp_model.LiteralT] = list(literal_of.values())
             model.cp.add_bool_or([*literals, ~serving.literal])

@@ -71,6 +71,7 @@ def spread_in_turn(model: Model) -> None:
     for class_index, members in enumerate(
         equal_demands(model, model.variables.stop)
     ):
+        # Only of those that come: whoever runs has a turn already, before all of them.
         if coming.issuperset(members):
             class_of |= dict.fromkeys(members, class_index)
             for earlier, later in pairwise(members):

@@ -187,6 +187,8 @@ def _comparisons(
                     for choice in site.choices()
                     if choice.claim == claim_index
                 ]
+            # Others have to reach the devices of a claim that they share; in one with admin access, a device is used
+            # once, with or without that. So it matters which one a request gets.
             if claim_index in shared or any(
                 choice.spec.admin for choice in choices
             ):
@@ -204,6 +206,7 @@ def _comparisons(
                     constraint.kind is ConstraintKind.DISTINCT
                     or _are_comparable(problem, constraint, covered, choices)
                 )
+                # If one of several constraints looks at more than values, the others do not help.
                 for pair in covered:
                     key = demand, claim_index, *pair
                     before = comparisons.get(key, ())

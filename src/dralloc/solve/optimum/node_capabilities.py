@@ -38,10 +38,12 @@ class NodeCapabilities:
             tally: Tally[Hashable] = Tally()
             sample: dict[Hashable, DeviceIndex] = {}
             for device in problem.nodes[node].devices():
+                # What stands for the node itself, its CPU and memory, is no device of a class.
                 if problem.devices[device].id.driver == NODE_DRIVER:
                     continue
                 if device not in device_keys:
                     device_keys[device] = problem.eligibility.device_key(device)
+                # Devices with equal keys are selected alike: one of them stands for all.
                 tally[device_keys[device]] += 1
                 sample.setdefault(device_keys[device], device)
             signature = frozenset(tally.items())

@@ -238,6 +238,7 @@ def work_out(
     groups = _groups(components, batch_count)
     excerpts = Excerpts(problem)
     with TemporaryDirectory(prefix="dralloc-") as directory:
+        # Other processes know neither the clock of this one nor its memory: a time of day and a file tell them to stop.
         end, sign = time.time() + stop.seconds(), Path(directory) / "stop"
         batches: list[_Batch] = []
         excerpts_of: list[list[Excerpt]] = []

@@ -46,6 +46,7 @@ def components(
             links.append(("gang", view.placed_with))
         links += [("rule", role.rule) for role in view.roles]
         links += [("scope", scope) for scope in view.group_scopes]
+        # Which claims are shared is the same on all sites.
         links += [
             ("claim", view.claims[claim].key) for claim in sites[0].shared
         ]
@@ -54,6 +55,7 @@ def components(
         for site in stop.each(sites):
             resources = dict.fromkeys(_shared(problem, site, goal))
             forest.union(("demand", demand), *resources)
+            # What is behind a slot is linked once, by whichever demand comes first.
             for slot, behind_slot in _behind_slots(problem, site, goal, joined):
                 forest.union(("slot", slot), *behind_slot)
     members = grouped(

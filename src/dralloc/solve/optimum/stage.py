@@ -225,6 +225,7 @@ class Split:
         """Split what is left by what it shares, if it is small enough to look at every device."""
         problem = self._stage.problem
         if not self._options.per_device and self._is_too_large_to_survey():
+            # Demands that wait and have few candidates can be asked about all the same.
             hopeless: Set[DemandIndex] = frozenset()
             with suppress(Stopped):
                 hopeless = self._without_room(self._suspects())
@@ -244,6 +245,7 @@ class Split:
                 f"hint: demand {problem.demands[demand].key} is placed, but nothing can serve it"
             )
         self.failures += surveyed.failures
+        # The per-device model alone is a referee, and is told nothing beforehand.
         if not self._options.per_device:
             hopeless = self._without_room(surveyed.sites)
             sites = {

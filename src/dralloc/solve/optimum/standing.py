@@ -314,6 +314,7 @@ class Standing:
                 self.problem.demands[demand].weight for demand in demands
             )
             component_limits = component.relaxation.limits(component)
+            # The update adds: what is more than the limit is taken away.
             of_component.update(
                 {
                     weight: limit - of_component[weight]

@@ -262,10 +262,12 @@ class _Creator:
             self.problem.nodes[node].name,
         )
         literal = gate if single else self._boolean("serve", *where)
+        # Servings come in the order of `every_choice`, by whose numbers groups know their choices.
         uses = self.uses_of_choice.get(next(self.numbers), [])
         grouped_devices = frozenset[DeviceIndex]().union(
             *(self.devices_of_group[group] for group, _ in uses)
         )
+        # One group has all candidates: the serving itself says how many of them are taken.
         if len(uses) == 1 and len(grouped_devices) == len(choice.candidates):
             [(group, use)] = uses
             counts = [GroupCount(group, (literal,), choice.count, use)]

@@ -110,6 +110,7 @@ class AssignmentSearch:
             yield state, device_uses
             return
         item_group = self.picks[pick]
+        # A slice: behind the last pick there is none.
         is_last = self.picks[pick + 1 : pick + 2] != [item_group]
         self.effort.spend(len(self.options[item_group]))
         tried: set[tuple[int, Block, int]] = set()
@@ -134,6 +135,7 @@ class AssignmentSearch:
                 *device_uses,
                 DeviceUse(item_group, unit, group_index),
             )
+            # A group of dedicated devices can give another one; a shareable device is alone in its group.
             next_first = 0 if is_last else option_index + group.shareable
             yield from self.run(pick + 1, next_first, after, uses_after)
 

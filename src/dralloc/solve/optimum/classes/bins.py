@@ -321,6 +321,7 @@ class BinClassifier:
             self.classes[key] = BinClass(
                 unit_views, tuple(self.compared), values, node_views
             )
+        # In canonical order, so that the n-th device of a bin stands for the n-th of any other bin of the class.
         canonical = Bin(units, tuple(node for _, node in nodes))
         self.classes[key].bins.append(canonical)
         return self.classes[key]
@@ -436,6 +437,8 @@ class BinClassifier:
         profile = self.usable.profile_of[device]
         is_shared = view.slot in self.problem.usage.shares
         consumes = []
+        # A device that is shared already is open: nobody consumes for its first use any more. And a counter without
+        # divisor cannot run out (see `_view`).
         if not is_shared:
             for counter, amount in view.consumes:
                 if counter in divisors:
@@ -455,6 +458,7 @@ class BinClassifier:
         if view.shareable:
             consumed = self.problem.usage.consumed.get(view.slot, {})
             for name, step in self.summaries[profile].capacity:
+                # Rounded down and not divided, as profiles say in full what is charged.
                 available = view.capacity[name].total - consumed.get(name, 0)
                 capacity.append((name, available // step * step))
         return DeviceView(

@@ -344,6 +344,7 @@ class CountedComponent(BestOfClasses):
     ) -> None:
         """Solve a tier with the tiers before it, which must be proven, fixed."""
         counts = self._counts
+        # Tiers before these were fixed in the model by earlier calls.
         for fixed in range(self._fixed, level):
             name = f"tier {self.tiers[fixed].name}"
             fix_cost(counts.cp, self._terms(fixed), self.cost(fixed), name)
@@ -353,6 +354,7 @@ class CountedComponent(BestOfClasses):
         if outcome.values is None:
             return
         values = outcome.values
+        # Names cost time: they are given once, and only if a tier counts by them or somebody asks.
         named = lru_cache(maxsize=1)(
             lambda: counts.placements(self.subset.problem, values)
         )

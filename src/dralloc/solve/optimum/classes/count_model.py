@@ -106,6 +106,7 @@ class CountModel:
             counts = [self.missed[n], *self.placed[n]]
             self.cp.add(cp_model.LinearExpr.sum(counts) == demand_class.size)
         self._gangs = AdmittedGangs(self.cp, classes, self.missed)
+        # Supplies are built before gangs are tied to domains, whose rows are about variables of the supplies.
         self._supplied = [supply.build(self.cp) for supply in counted.supplies]
         self._suffice(self._supplied)
         for by_domain in self._by_domain():
@@ -210,6 +211,7 @@ class CountModel:
         """
         queues, classes = self._served(values), self.counted.classes
         placements: list[Placement] = []
+        # Gangs in one domain have servings of their own: the queues hold what these leave.
         for supply in self._by_domain():
             for joint, mode, served in supply.realise_gangs(classes, values):
                 placements += placements_of(problem, joint, mode, served)

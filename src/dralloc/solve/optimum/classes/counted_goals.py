@@ -252,6 +252,7 @@ def _devices_or_bins(counts: CountModel) -> list[Term]:
         for supply_index, supply in _costed(counts)
         if supply.costing.each_serving
     ]
+    # Patterns only say how much can be served: what costs devices is what is.
     terms: list[Term] = []
     for servings_of in counts.limit_servings(by_serving).values():
         for requirement, servings in servings_of.items():
@@ -292,6 +293,7 @@ def _peak(counts: CountModel) -> list[Term]:
         costing = supply.costing
         type_ = types.setdefault(costing.node_type, _Type(costing.nodes))
         type_.servings += servings[supply_index].values()
+        # At most, each bin of a node serves its largest pattern: no node exceeds the sum.
         largest = max((pattern.size for pattern in supply.patterns), default=0)
         type_.capacity += costing.per_node * largest
         if costing.per_node == 1:
@@ -303,6 +305,8 @@ def _peak(counts: CountModel) -> list[Term]:
     ]
     for lower, higher in pairwise(exceeded):
         counts.cp.add_implication(higher, lower)
+    # Where no node exceeds a level, no type serves more than that on each of its nodes, and a bin that is the only one
+    # of its class there no more than that of its pattern.
     for level, over in enumerate(exceeded):
         for type_ in types.values():
             if level < type_.capacity:

@@ -398,6 +398,7 @@ def _able(
     asked_for: Iterable[int],
 ) -> frozenset[int] | None:
     """The requirements that devices of the bins can serve; None if one can and another cannot, or not alone."""
+    # The proof needs dedicated devices that draw on no counter, each a unit alone, within reach of one node.
     units, profiles = space.bin_class.units, space.profiles
     if len(space.node_sets) > 1:
         return None
@@ -411,6 +412,7 @@ def _able(
         for requirement in asked_for
         if requirements[requirement].nodes in space.node_sets[0]
     ]
+    # They must not differ in what they can serve: otherwise it would matter which of them a pod takes.
     able: set[frozenset[int]] = set()
     for profile in {device.profile for device in devices}:
         types = {item_type for item_type, _ in profiles[profile]}

@@ -138,6 +138,7 @@ class DomainCounts(DomainSupply):
                 continue
             domains = self.domains[demand_class.topology]
             for mode, serving in enumerate(demand_class.modes):
+                # A part outside of all domains is none of these: no gang is placed there.
                 in_parts = []
                 for part in chain.from_iterable(domains.values()):
                     if (part, serving.requirement) not in self._supplied:
@@ -148,6 +149,7 @@ class DomainCounts(DomainSupply):
                     used[part, serving.requirement].append(inside)
                     in_parts.append(inside)
                 cp.add(cp_model.LinearExpr.sum(in_parts) == placed[cls][mode])
+        # Gangs and all other demands share what a part supplies.
         for at, terms in self._supplied.items():
             total = cp_model.LinearExpr.sum([self._free[at], *used[at]])
             cp.add(total <= sum_of(terms))
@@ -210,6 +212,7 @@ class DomainCounts(DomainSupply):
                     count = sum(
                         values[variable.index] for _, _, variable in inside
                     )
+                    # Dealing goes on from class to class where it ended: so each gang of the domain gets its quorum.
                     named = dealt_out(
                         demand_class, count, admitted, turn, before
                     )

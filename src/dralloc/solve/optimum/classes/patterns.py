@@ -76,6 +76,7 @@ def maximal_patterns(
         return None
     patterns = []
     for multiset, path in multisets.items():
+        # Parts of what fits fit as well: so a multiset that is part of a larger one is part of one with just one more.
         larger = (
             _with_one_more(multiset, position)
             for position in range(len(multiset))

@@ -218,6 +218,7 @@ class ServingModes:
                 of_request = self._options(granted)
                 if of_request is not None:
                     options.append(of_request)
+            # Counted before any of them is made. A request that classes cannot express has no options here.
             mode_count += prod(map(len, options))
             if mode_count > _MOST_MODES or len(options) < len(requests):
                 return None

@@ -137,6 +137,7 @@ class LaidOutUnits:
                 block.append(1)
             group = self._group(traits, members, counters, capacity_at, flag)
             groups.append(group)
+        # The view of a unit does not say which values its devices have, and which nodes reach them.
         key = unit, tuple((group.values, group.nodes) for group in groups)
         unit_key = self._keys.setdefault(key, len(self._keys))
         return UnitLayout(tuple(groups), tuple(block), unit_key)

@@ -107,6 +107,7 @@ class _UsabilityCheck:
         )
         self.by_key: dict[Hashable, _Numbered] = {}
         self.narrowed: dict[tuple[int, tuple[str, ...]], _Numbered] = {}
+        # By profile, whether it charges anything: then what is free of each device decides which types remain.
         self.charges: list[bool] = []
         devices = len(problem.devices)
         self.usable = UsableDevices(

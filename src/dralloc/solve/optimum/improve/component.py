@@ -400,6 +400,7 @@ class SearchedComponent(Component):
         if all(is_proven(self, level) for level in levels):
             return
         first = levels[0]
+        # While any tier of the weight is solved, a gain in any of them counts.
         search = NeighbourhoodSearch(
             self.subset,
             self.tiers,

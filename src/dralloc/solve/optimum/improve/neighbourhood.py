@@ -95,6 +95,7 @@ def neighbourhood(  # noqa: PLR0913 - the answer, and what changes of it
         for demand in freed
         if demand in incumbent.placements
     )
+    # A block may stay where it is, so each of its demands may go where any of them stands.
     homes = grouped(
         (bonds.block_of[placement.demand], placement.node)
         for placement in before
@@ -115,6 +116,7 @@ def neighbourhood(  # noqa: PLR0913 - the answer, and what changes of it
         )
         for demand in freed
     }
+    # In use is what the rest has: what the freed ones hold themselves is open to them.
     with incumbent.without(freed):
         cutting = Cutting(
             whole,
@@ -125,6 +127,7 @@ def neighbourhood(  # noqa: PLR0913 - the answer, and what changes of it
             stations,
             tuple(_budgets(incumbent)),
         )
+    # Those that stand by have no claims in the excerpt, and so no grants.
     present = [
         *before,
         *(

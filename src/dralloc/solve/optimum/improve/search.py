@@ -195,6 +195,7 @@ class NeighbourhoodSearch:
             in_vain = 0
             while True:
                 stop.check()
+                # What is under way counts as in vain until it is settled, so that not too many are chosen in the end.
                 tries = in_vain + len(under_way)
                 is_tried = tries >= patience * self.selection.turns(reach.size)
                 if not is_tried and len(under_way) <= refill_threshold:
@@ -208,6 +209,7 @@ class NeighbourhoodSearch:
                 elif is_tried or self.steps == self.options.steps:
                     break
                 else:
+                    # None was proposed: that is a try, too, or there would be no end.
                     in_vain += 1
 
     def _come_to_an_end(

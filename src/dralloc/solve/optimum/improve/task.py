@@ -149,6 +149,8 @@ class NeighbourhoodTask:
         equals = equal_demands(model, stop)
         answer: Sequence[Placement] | None = None
         for cost in as_few([tier.terms(model) for tier in self.tiers]):
+            # The present answer is ruled out by now, and only says where to look. What a run finds is an answer to the
+            # next one.
             model.hint(in_order(equals, hint if answer is None else answer))
             outcome = minimise(
                 model.cp,
@@ -165,6 +167,7 @@ class NeighbourhoodTask:
             reached = sum(
                 factor * values[variable.index] for variable, factor in cost
             )
+            # Tiers that did not fit into this cost are improved without loss in it.
             fix_cost(model.cp, cost, reached, "tiers")
         return answer
 

@@ -116,6 +116,7 @@ def _candidates(
     bundle_types = {group.type for group in bundle.item_groups}
     common = common_attributes(bundle)
     parts_by_value: dict[object, list[int]] = defaultdict(list)
+    # Values are listed by device of the whole bin, part after part.
     position = 0
     for part, view in enumerate(bin_class.units):
         for device in view.devices:
@@ -123,6 +124,7 @@ def _candidates(
                 item_type for item_type, _ in profiles[device.profile]
             }
             types = bundle_types & served_types
+            # Without a value in common, all parts with such devices belong together.
             if types and not common:
                 parts_by_value[None].append(part)
             values = dict(
@@ -226,6 +228,7 @@ def _without_counters(bin_class: BinClass) -> BinClass:
         for unit, view in enumerate(bin_class.units)
         for part in _parts(view)
     ]
+    # Devices get another order, part by part: values, and the units of each bin, have to follow.
     starts = list(
         accumulate((len(view.devices) for view in bin_class.units), initial=0)
     )
@@ -242,6 +245,7 @@ def _without_counters(bin_class: BinClass) -> BinClass:
         for unit, part in parts:
             units.append(tuple(bin_.units[unit][position] for position in part))
         bins.append(Bin(tuple(units), bin_.nodes))
+    # Nodes keep their positions of the old order: bins are only packed where each node reaches all devices.
     return BinClass(
         tuple(views), bin_class.attributes, tuple(values), bin_class.nodes, bins
     )

@@ -120,6 +120,7 @@ def placed_of(instance: PackingInstance, answer: PackingSolution) -> list[int]:
     ):
         if share := demand_class.gang:
             gang_count = count // share.number
+            # A gang is complete if each of its classes has all members for it: the class with the fewest decides.
             fewest = complete_gangs.get(share.gangs, gang_count)
             complete_gangs[share.gangs] = min(fewest, gang_count)
     placed = []

@@ -146,6 +146,7 @@ class PackingSearch:
         outcome = minimise(
             master.cp, master.all_costs(), self.options, stop.limited(effort)
         )
+        # The partial answer is one by itself, also if nothing is found for the other bins.
         answer = list(partial)
         if outcome.values is not None:
             for bin_type, chosen in master.read(outcome.values).items():

@@ -72,6 +72,7 @@ class Automaton:
         self.unit_types = instance.unit_types
         area_count = len(instance.areas)
         type_count = instance.types[-1] + 1
+        # Columns are the numbers of types themselves, whether or not an item has them.
         self.prices: list[dict[int, float]] = []
         for area in range(area_count):
             prices_here = {}
@@ -85,6 +86,7 @@ class Automaton:
         )
         self.next[_NO_UNIT] = _NO_STATE
         self.worth: Values = np.zeros((area_count, _FIRST_ROWS))
+        # The first row is that of a place without unit (`_NO_UNIT`).
         self._states: Listed[tuple[int, Hashable]] = Listed([(-1, None)])
         self.starts: list[int] = []
         for unit_type_index, unit_type in enumerate(self.unit_types):

@@ -350,6 +350,7 @@ def _typed_bins(
         units = classifier.units(bin_class)
         if units is None:
             return None
+        # An item may come from any unit of a bin, and so every node has to reach all of it.
         if any(len(node.reach) < space.size for node in bin_class.nodes):
             return None
         if charge_types:

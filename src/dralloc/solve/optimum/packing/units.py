@@ -285,6 +285,8 @@ class CapacityUnitType:
 
     def supply(self, cp: cp_model.CpModel, unit_count: int) -> Supplied:
         """Add that one device gives what its capacities hold, and several no more than a flow or their sum allows."""
+        # Of several devices with one capacity a flow knows what fits. There are no more arcs than sizes for each amount
+        # that can be left.
         if self.types and unit_count > 1 and len(self.start) == 1:
             sizes = {
                 item_type: use[0]
@@ -295,6 +297,7 @@ class CapacityUnitType:
             )
             if arc_count <= _MOST_ARCS:
                 return self._flow(cp, sizes, unit_count)
+        # Else capacities are added up: that is exact for one device, and a bound for several.
         variables = []
         for item_type in self.types:
             limit = unit_count * self.most(item_type)

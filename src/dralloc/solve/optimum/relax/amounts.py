@@ -69,6 +69,7 @@ def amounts_of(
             takes[member] = (
                 {} if claim is None else _least(problem, claim, samples)
             )
+    # What nobody takes needs no row.
     names = {name for by_name in takes.values() for name in by_name}
     rows_of: dict[str, _RowsByNode] = {name: {} for name in sorted(names)}
     for node, device in sorted(
@@ -78,6 +79,7 @@ def amounts_of(
         for name in synthetic.capacity:
             if name in rows_of:
                 rows_of[name][node] = len(rows)
+                # Of a node that is overcommitted nothing is left.
                 free = max(0, ledger.capacity_left(synthetic, name))
                 role = "amount", name
                 row_name = synthetic.id, name

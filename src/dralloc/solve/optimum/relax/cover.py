@@ -89,6 +89,7 @@ def relaxed_cover(
         ),
         default=Fraction(0),
     )
+    # No type is worth more for its cost than the richest one, and any sum of costs is a multiple of their unit.
     unit = gcd(*costs)
     bound = (
         -(-Fraction(sum(worth)) // (richest * unit)) * unit if richest else 0

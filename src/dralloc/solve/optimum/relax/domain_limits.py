@@ -86,6 +86,7 @@ def domain_limits_of(problem: Problem) -> LimitsOfDemands:
         for role in demand.roles
         if not role.runs
     )
+    # Also those that run: the more may count, the more may be in the domain with the fewest.
     counting = Tally(
         role.rule
         for demand in problem.demands
@@ -97,6 +98,7 @@ def domain_limits_of(problem: Problem) -> LimitsOfDemands:
     of_demand: dict[DemandIndex, list[int]] = defaultdict(list)
     for role, demands in demands_by_role.items():
         limit = _limit(role, len(demands), counting[role.rule], names)
+        # A limit that domains hardly reach is worth nothing, but for the nodes that it closes.
         if limit and (limit.keeps_out or not limit.is_sparse):
             for demand in demands:
                 of_demand[demand].append(len(limits))

@@ -393,6 +393,7 @@ class _Program:
         for variable, weight in self.objective.items():
             model.set_var_objective_coefficient(variable, weight)
         model.set_maximize(True)
+        # In the order of their numbers, by which `Guide` reads the shadow prices.
         for limit, (variables, coefficients) in zip(
             self.limits, self.rows, strict=True
         ):

@@ -489,6 +489,7 @@ class RelaxationLadder:
             return
         guide, _ = self._programs[-1]
         counts = self._counts(len(factors) - 1)
+        # The last level has no range if it is the one that is bounded.
         most = [
             KnownLimit(kind_counts, level.most)
             for kind_counts, level in zip(counts, ranges, strict=False)

@@ -52,6 +52,7 @@ def _rows_of(
             closed += nodes
         elif most is not None and has_rows:
             row_of |= dict.fromkeys(nodes, len(rows))
+            # A row of one node is merged with those of its region, and counts to what the node is worth.
             node = nodes[0] if len(nodes) == 1 else None
             role = "domain limit", limit_index
             rows.append(ResourceRow(node, role, most, (*role, domain)))

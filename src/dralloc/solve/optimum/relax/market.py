@@ -300,10 +300,12 @@ class Market:
             self.demand_kinds.gangs.items()
         ):
             most = len(members)
+            # Users of a claim are no gang, and have no such name.
             if isinstance(name, str):
                 most = most_of_gang.get(name, most)
             places = [place_of[member] for member in members]
             gang = self._gang(members, places, most)
+            # Without any domain it can be nowhere; with None for domains, anywhere.
             for kind_index, member_index in gang.places:
                 self.lone[kind_index][member_index] = False
                 self.placeable[kind_index][member_index] = gang.domains != ()

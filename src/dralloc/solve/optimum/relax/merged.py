@@ -49,6 +49,7 @@ def merged_offers(market: Market, regions: Integers) -> MergedOffers:
     """
     row_of, limits = _merged_rows(market, regions)
     supply_of, way_of = _merged_supplies(market, regions, row_of)
+    # Ways that draw on the same merged rows are one, and can be had as often as all of them together.
     ways: list[dict[Draws, int]] = [
         defaultdict(int) for _ in range(max(supply_of, default=-1) + 1)
     ]
