@@ -571,6 +571,8 @@ def _amounts(compiled: CompiledCluster) -> Iterator[AmountRow]:
         counters[key].append((counter.total, counter.free))
     capacities: _Amounts = defaultdict(list)
     for slot, versions in problem.versions.items():
+        # Of several versions of a device the newest counts. Nothing consumes the capacities of one that cannot be
+        # shared.
         device = problem.devices[versions[-1]]
         consumed = problem.usage.consumed.get(slot, {})
         for entry in device.capacity.values() if device.shareable else ():
@@ -581,6 +583,8 @@ def _amounts(compiled: CompiledCluster) -> Iterator[AmountRow]:
     for kind, amounts in ("counter", counters), ("capacity", capacities):
         for (driver, name), pairs in sorted(amounts.items()):
             totals, frees = zip(*pairs, strict=True)
+            # Of an overdrawn counter less than nothing is free: all that is charged is in use, and the most that is
+            # left is 0.
             in_use = sum(totals) - sum(frees)
             yield AmountRow(
                 kind, driver, name, sum(totals), in_use, max(0, *frees)

@@ -86,13 +86,18 @@ def continued_answer(
 ) -> ContinuedAnswer | None:
     """Return what is left of an answer, and who finds room beside that; None if it breaks a rule."""
     problem, before = compiled.whole, plan.compiled.problem
+    # The answer is about devices alone. What its pods take of nodes beside them is added in the numbers of the problem
+    # now.
     carried = Solution(
         tuple(translated(before, plan.solution.placements, compiled.problem))
     )
     placements = compiled.of_whole(carried).placements
     solution = completed(problem, placements)
+    # First fit takes no notice of caps, so they are not asked about: what they do not allow is left out where the
+    # search starts.
     if violations(replace(problem, budgets=()), solution):
         return None
+    # By name, as both problems number nodes and demands on their own. A pod that moved changes two nodes.
     homes_before = _homes(before, plan.solution.placements)
     homes_now = _homes(problem, solution.placements)
     changed = {node for _, node in homes_before ^ homes_now}

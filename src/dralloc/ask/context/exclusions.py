@@ -108,6 +108,7 @@ def _of_pod(
     if compiled is None or pod is None:
         return
     cluster, spec = compiled.cluster, pod.spec
+    # A pod that names its node is not scheduled: no other rule decides where it goes.
     if spec.node_name:
         if spec.node_name != node.metadata.name:
             yield f"pod spec.nodeName is {spec.node_name}"
@@ -121,6 +122,7 @@ def _of_pod(
     for taint in (
         node.spec.taints if Ignored.TAINTS not in compiled.pods.ignored else ()
     ):
+        # That a node is cordoned is told by the callers, in words of its own, and not as a taint.
         is_cordon = node.spec.unschedulable and taint.key == CORDON_TAINT.key
         if not is_cordon and not all_tolerated((taint,), spec.tolerations):
             yield f"node taint {taint.key}{taint.value and '='}{taint.value}:{taint.effect} is not tolerated"

@@ -154,6 +154,8 @@ class NodeBars:
             ledger=self.settled.ledger,
             counters=indices(problem.counters),
         ).problem
+        # Upstream picks devices before it looks at what they take of the node or of the pod's requests. So these
+        # devices are to blame, unless the demand fits there all the same.
         solution = first_fit(before_footprints(part))
         if (
             not solution.placements
@@ -167,6 +169,7 @@ class NodeBars:
             counter = part.counters[counter_index]
             if charged > counter.free:
                 resource = resource_of(counter.id.counter)
+                # Counters of nodes have a pool; one without is about the requests of the pod as a whole (KEP-2837).
                 text = (
                     f"Insufficient {resource}"
                     if counter.id.pool
@@ -191,6 +194,8 @@ class NodeBars:
             else self._whole.counters[CounterIndex(index)].id.counter
         )
         resource = resource_of(name)
+        # Anti-affinity by node and host ports are amounts of a node, too, but kube-scheduler has words of its own for
+        # them.
         if name.startswith("podAntiAffinity"):
             return Bar(_UNMET[AntiAffinity])
         if not resource:

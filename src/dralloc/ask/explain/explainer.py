@@ -227,6 +227,7 @@ class Explainer:
         with phase(timings, "conflict"):
             members = members_of(exact)
             conflict = find_conflict(exact, members)
+        # Without a conflict it could be placed as it is: the optimum leaves it out for its gang.
         if (
             conflict is None
             and self.mode is Mode.OPTIMAL

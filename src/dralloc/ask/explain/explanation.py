@@ -220,6 +220,8 @@ def compete(
     """Solve the problem again with a demand that is worth more than all others together."""
     total = sum(demand.weight for demand in problem.demands)
     members = set(_mates(problem, demand_index))
+    # Any answer with the demand has to outweigh those without. The others of its gang count for as much, as it may need
+    # them.
     demands = tuple(
         replace(demand, weight=demand.weight * (total + 1))
         if index in members
@@ -239,6 +241,7 @@ def compete(
     return Competition(
         possible=demand_index in after,
         displaced=keys(before - after),
+        # Members of its gang come along: they are no gain beside the demand.
         gained=keys(after - before - members),
         weight=weight(after),
         best=weight(before),

@@ -110,6 +110,7 @@ class JointReason:
     def _constraint(self, claims: tuple[Claim, ...]) -> FilterReason:
         # One constraint without which they would fit, or else all of them together.
         all_places = constraint_places(claims)
+        # A constraint over several claims is left out in all of them at once, and named in the first.
         blamed = [positions[0] for positions in all_places]
         for positions in all_places:
             without = Change(constraints=frozenset(positions))

@@ -28,6 +28,8 @@ def raised_caps(
     def attempt(
         levels: Mapping[BudgetKey, int | None],
     ) -> tuple[Mapping[BudgetKey, int], str] | None:
+        # A level of None lifts the cap. Either way the demand asks for the same, so the unchanged one tells what is
+        # used.
         lifted = frozenset(
             key for key, level in levels.items() if level is None
         )

@@ -145,6 +145,7 @@ class Mover:
         context = Context(
             self._context.problem, self._context.offers, ledger, self._budgets
         )
+        # Nodes are tried one by one, each as a part with numbers of its own: the demand's nodes mean nothing there.
         free = replace(demand, nodes=None)
         screening = Screening(context)
         for node in demand.nodes or ():
@@ -154,6 +155,7 @@ class Mover:
                 continue
             part = context.part([node], [free])
             solution = first_fit(part.problem)
+            # First fit knows nothing of caps.
             if within_caps(part.problem, solution.placements):
                 check(part.problem, solution)
                 placement = Placement(

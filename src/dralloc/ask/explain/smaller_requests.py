@@ -83,7 +83,9 @@ def _smaller(
 ) -> Iterator[Suggestion]:
     requested = oracle.snapshot.context.offers.amounts(alternative.index)
     for name, free in _free_amounts(oracle, alternative).items():
+        # Where nothing is asked for, a default or all of it is taken: any amount that is left may be a smaller one.
         limit = requested[name].nanos if name in requested else max(free) + 1
+        # In ascending order, as the search by halves needs them. If there are too many, the smallest are not tried.
         values = sorted(nanos for nanos in free if 0 < nanos < limit)[
             -_MOST_AMOUNTS:
         ]
@@ -131,8 +133,10 @@ def _free_amounts(
                 free_amounts[name].add(
                     context.ledger.capacity_left(device, name)
                 )
+            # A device that one claim has for itself is asked for an amount, but nothing of it is consumed.
             elif name in requested and not device.shareable:
                 free_amounts[name].add(capacity.total)
+    # The amount may be there and not allowed: what a cap leaves is worth a try as well.
     for budget in context.budgets:
         if budget.resource in free_amounts and budget.left:
             free_amounts[budget.resource].add(budget.left)

@@ -419,6 +419,7 @@ def snapshot_of(
         if may_bind
         else None
     )
+    # Nodes that have too little beside devices, or that other pods bar, are still among them.
     nodes = tuple(
         node for node in snapshot.nodes if not (bars and bars.of(node))
     )

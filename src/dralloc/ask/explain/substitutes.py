@@ -76,6 +76,7 @@ def substitutes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
     for position, claim, alternative in alternatives_of(
         oracle.snapshot.demand.claims
     ):
+        # Of the alternatives of a request only the first is replaced.
         if alternative.admin or alternative.defect or position[2]:
             continue
         own_clauses = offers.clauses(alternative.index)
@@ -87,6 +88,7 @@ def substitutes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
                 or offers.clauses(substitute.alternative.index) == own_clauses
             ):
                 continue
+            # First as the other claim asks. The tolerations of the demand are only tried where that does not help.
             attempts = {"": substitute.criteria}
             if tolerations != substitute.criteria.tolerations:
                 attempts[", keeping its tolerations"] = replace(

@@ -40,11 +40,13 @@ def check_suggestions(
         return
     moment = at_the_moment(compiled, snapshot)
     for suggestion in tried:
+        # The oracle finds the node of the suggestion again: it gives equal answers to equal questions.
         certificate, released = (
             oracle.admit(suggestion.change),
             suggestion.change.released,
         )
         assert certificate is not None
+        # Pods that use a released claim are gone as well, with all that they take of their nodes.
         users = {
             pod
             for pod, claims in moment.cluster.claims_of_pods.items()

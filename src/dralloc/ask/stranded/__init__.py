@@ -166,6 +166,7 @@ def stranded(
         grantable = splitter.grantable()
     with phase(timings, "causes"):
         causes = splitter.causes(grantable)
+    # The measure is for comparison. It follows from the grants with all rules in force, whatever strands the rest.
     fragmented = _fragmented(splitter.quantities, grantable, counts)
     node_type = _node_type_of(staged.compiled)
     rows = []
@@ -182,6 +183,7 @@ def stranded(
             )
             rows.append(row)
     named = {wish.title: count for wish, count in zip(mix, counts, strict=True)}
+    # Quantities of a pool that are called the same, such as one counter of several sets, are one row.
     pools = tuple(row for _, row in sorted(summed(rows).items()))
     remarks = tuple(_remarks(staged.compiled))
     unmodelled = staged.compiled.unmodelled({Mode.OPTIMAL})
@@ -246,9 +248,11 @@ def _usual(
     cluster: Cluster, choices: Choices
 ) -> tuple[Cluster, list[MixEntry]]:
     """Return the kinds of claims that are to be placed, or what else there is to go by, and a cluster that has them."""
+    # Who waits does not depend on devices. So the cluster is compiled without them, and gets them back in the end.
     compiled = compile_cluster(
         Scenario(cluster).without_slices().cluster, choices
     )
+    # Of several users of a claim the first one is kept: it is entered last.
     users = {
         claim.key: None if compiled.is_claim(demand) else demand.key
         for demand in reversed(tuple(compiled.problem.demands))

@@ -195,6 +195,7 @@ class Quantities:
             if device.shareable:
                 for entry in device.capacity.values():
                     if entry.consumable:
+                        # Somebody may have a shareable device as a whole: then no share of it is free.
                         free = 0
                         if not is_held:
                             free = max(

@@ -224,6 +224,7 @@ class Granter:
             ):
                 if (
                     not alternative.admin
+                    # A part has every version of a device, also those that the node is not offered.
                     and part_device in offered
                     and screening.serves(alternative, device, node, self._lift)
                 ):
@@ -231,6 +232,7 @@ class Granter:
         serving = list(
             dict.fromkeys(part_device for _, part_device in candidates)
         )
+        # Where one device is all that is taken, screening decides. Otherwise only an answer tells what goes together.
         if _takes_one(demand):
             return [
                 (alternative.index, part_device)

@@ -192,12 +192,15 @@ def drain(
         )
         _check_names(users, nodes)
         tied = _tied_claims(users, nodes)
+        # Pods of a DaemonSet end with their node. Groups that are not settled wait for something, or are about to go.
         free = [
             (group, keys)
             for group, keys in tied
             if keys and users.is_settled(group) and not _has_daemon(group)
         ]
         claims = tuple(key for _, keys in free for key in keys)
+        # A move is worth the claims that are tied to the nodes. What is pending waits: it would take the room of those
+        # who leave.
         movable = ClusterMigration(
             users,
             tuple(group for group, _ in free),

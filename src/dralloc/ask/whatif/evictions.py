@@ -166,18 +166,24 @@ class Staging:
             tuple[ClaimKey, ...](),
         )
         while True:
+            # Whoever is left out runs on and keeps what it has. So each round compiles another cluster, and finds the
+            # newcomers in that.
             incumbents = Incumbents(users, units, choices)
             newcomers = _newcomer_demands(
                 incumbents.compiled, preemptor.newcomer
             )
             weights, levels = unit_weights(units, cost)
             admitted_weight = 1 + sum(weights)
+            # The first newcomer outweighs all who stay. The others of its gang are worth nothing: it brings as many as
+            # it needs.
             leading = [
                 replace(demand, weight=0 if index else admitted_weight)
                 for index, demand in enumerate(newcomers)
             ]
             problem = incumbents.beside(leading, weights)
             irregular = incumbents.irregular(problem, len(newcomers))
+            # Anti-affinity by node is an amount of nodes at first. That leaves no room for pods that break it already;
+            # as a rule between pods, it may be broken by those that run.
             if irregular:
                 problem = incumbents.beside(leading, weights, by_host=False)
                 irregular = incumbents.irregular(problem, len(newcomers))
@@ -280,6 +286,8 @@ class Staging:
         demand_indices = [
             DemandIndex(all_demands.index(demand)) for demand in demands
         ]
+        # Nobody else that waits is asked about. The first newcomer alone counts: the others come with it as far as
+        # their gang needs them.
         weighed = [
             replace(
                 compiled.whole.demands[demand_index], weight=int(not position)
@@ -296,6 +304,7 @@ class Staging:
         stayers = incumbents.staying(
             self.problem, len(self.newcomers), self.staying(solution)
         )
+        # Tiers behind the weight are about placements that were given up.
         return replace(
             solution,
             placements=(*newcomers, *stayers.placements),

@@ -245,6 +245,7 @@ def minkowski_sum(
         As in `dralloc.ask.whatif.headroom.isolated_first_fit`.
     """
     divided = divide(problem, demands)
+    # How many nodes each one of the problem stands for; its parts are there as often.
     times = Counter(problem.all_nodes if order is None else order)
     classes = equivalent_nodes(divided.problem, divided.demands)
     if classes is None or len(classes.groups) > _MOST_CLASSES:
@@ -261,6 +262,7 @@ def minkowski_sum(
             Stop(),
         )
         points = _points(packing, points_allowed)
+        # Sums prove nothing where points of a part are missing or not proven.
         if points is None:
             return None
         fronts[points] += sum(times[divided.homes[part]] for part in group)
@@ -287,12 +289,14 @@ class Divided:
 
 def divide(problem: Problem, demands: Sequence[Demand]) -> Divided:
     """Take nodes apart; they stay whole if a demand wants more than one device."""
+    # Two devices of one demand could come from different parts of a node.
     if any(read_single(demand) is None for demand in demands):
         return Divided(problem, demands, problem.all_nodes)
     charges = _Charges(problem, demands)
     nodes: list[Node] = []
     homes: list[NodeIndex] = []
     for node_index, node in numbered(problem.nodes):
+        # Devices that no demand selects are in no part.
         selected = [device for device in node.devices() if charges.of(device)]
         for members in map(
             frozenset, separated(problem, selected, charges.counters)
@@ -302,6 +306,7 @@ def divide(problem: Problem, demands: Sequence[Demand]) -> Divided:
     moved = []
     for demand in demands:
         if demand.nodes is not None:
+            # A demand may go to all parts of a node, or to none.
             allowed = frozenset(demand.nodes)
             parts = tuple(
                 NodeIndex(part)
@@ -428,12 +433,14 @@ def pareto_front(  # noqa: PLR0913 - the last ones have defaults
     sums = minkowski_sum(problem, demands, max_counts, chosen, order)
     isolated = isolated_first_fit(problem, demands, max_counts, order)
     alone = order is None or len(order) == len(problem.nodes)
+    # The problem has one of equal nodes only: as a whole it says nothing about all of them.
     if not alone and (sums is None or isolated is None):
         raise NotRepresentativeError
     exact = packing if sums is None else sums
     front = find_front(max_counts, exact.reach, limit)
 
     def first_fit(counts: Vector) -> Vector:
+        # It is None as well where an error ends the attempt: then the problem as a whole is asked.
         placed = None if isolated is None else isolated.first_fit(counts)
         if placed is None and not alone:
             raise NotRepresentativeError
@@ -602,6 +609,7 @@ def headroom(
         with phase(timings, "compile"):
             mix = compile_mix(cluster, mix_entries, options, once=once)
         with phase(timings, "headroom"):
+            # How many nodes each compiled one stands for.
             problem, times = mix.problem, Counter(mix.order)
             alone = tuple(
                 count_copies(problem, demand, options, times)
@@ -623,6 +631,7 @@ def headroom(
         )
 
     try:
+        # Of equal nodes one is compiled for all, as long as its answers hold for the others.
         return find(once=True)
     except NotRepresentativeError:
         return find(once=False)

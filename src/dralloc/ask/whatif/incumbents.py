@@ -199,6 +199,7 @@ class Incumbents:
                         for claim in problem.demands[demand].claims
                         if not claim.is_synthetic
                     ]
+                    # A claim that several pods use is granted to the first of them that stays.
                     grants = tuple(
                         ()
                         if key in granted
@@ -209,6 +210,7 @@ class Incumbents:
                         Placement(demand, self._home(pod), grants)
                     )
                     granted.update(claims)
+                # Units that go have demands, too.
                 demand = DemandIndex(demand + 1)
         return Solution(tuple(with_node_grants(problem, placements)))
 

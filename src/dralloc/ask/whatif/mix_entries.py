@@ -177,6 +177,7 @@ def compile_mix(
     builder = _MixBuilder(cluster)
     keys = [builder.enter(entry) for entry in entries]
     changed = builder.cluster(empty=empty)
+    # Rules between pods tie nodes to each other: then none of them stands for others.
     represented = (
         find_representatives(changed, choices)
         if once and not has_rules_between(changed.pods)
@@ -187,6 +188,7 @@ def compile_mix(
         choices,
         nodes=represented.names if represented else choices.nodes,
     )
+    # Of many copies, also what a node has enough of for one can run short.
     problem = compiled.pods.applied(compiled.problem, copies=MOST_COPIES)
     demand_indices = {
         demand.key: index for index, demand in numbered(problem.demands)
@@ -457,6 +459,7 @@ def _pending(
             Source.CLAIM if compiled.is_claim(demand) else Source.POD,
             1,
         )
+        # Each entry brings claims of its own: pods that share one would be counted as if each had one.
         shared = any(users[claim.key] > 1 for claim in demand.claims)
         defect = next(
             (claim.defect for claim in demand.claims if claim.defect), ""

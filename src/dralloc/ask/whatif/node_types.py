@@ -133,6 +133,7 @@ def find_node_types(
             f"{_shared_device(problem)}: a node of a kind brings devices and counters of its own only"
         )
     names = [node.name for node in problem.nodes]
+    # By node the class that it is in; nodes where the demands can do nothing are in none.
     parts = {
         names[node]: part
         for part, group in enumerate(classes.groups)
@@ -148,6 +149,7 @@ def find_node_types(
     for kind, text in named.items():
         option = f"--kind {kind}={text}"
         nodes = _named(cluster, option, text)
+        # Nodes that no demand may go to are no examples, unless the kind has no others.
         chosen[kind] = _examples(
             classes,
             parts,
@@ -176,6 +178,7 @@ def find_node_types(
             )
     node_types = []
     for kind, nodes in chosen.items():
+        # Of all nodes that count for the kind, those of the example's part are there already.
         part_sizes = Counter(parts.get(member) for member in members[kind])
         for node in nodes:
             price = prices.get(kind, Fraction(1))
@@ -368,6 +371,7 @@ class _PublishedNodes:
             None if demand.nodes is None else frozenset(demand.nodes)
             for demand in problem.demands
         ]
+        # Constraints tell nodes apart by where values of these attributes recur.
         compared: set[str] = set()
         for demand in problem.demands:
             for claim in demand.claims:
@@ -380,6 +384,7 @@ class _PublishedNodes:
         self.reached = find_reach(
             slices, NodeSelections(nodes), self.features
         ).by_node
+        # By pool, how many nodes reach it. A node with a pool that others reach has no equal (see `outline`).
         self.users = Counter(chain.from_iterable(self.reached))
         self.results: dict[PoolID, list[DeviceRequestAllocationResult]] = (
             defaultdict(list)
@@ -454,6 +459,8 @@ class _PublishedNodes:
             for index in self.pools[pool]
             for device in self.slices[index].spec.devices
         )
+        # Equal nodes may call their devices by other names. In plain pools, which alone are compared, a name has one
+        # position.
         positions = (
             {name: position for position, name in enumerate(names)}
             if results

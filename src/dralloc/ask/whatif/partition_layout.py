@@ -239,6 +239,7 @@ class _Comparison:
         for members, layouts, row in zip(
             self.classes, self.layouts, choice.times, strict=True
         ):
+            # Each layout is repeated for as many units as get it: equal units can have any of them.
             layout_of_each = chain.from_iterable(map(repeat, layouts, row))
             for unit, layout in zip(members, layout_of_each, strict=True):
                 for position in layout.places:
@@ -250,6 +251,7 @@ class _Comparison:
             serving = chain.from_iterable(
                 repeat(type_, served) for type_, served in enumerate(row)
             )
+            # Of the copies of a demand the first are served. The model serves no more of a type than there are parts.
             for copy, type_ in enumerate(serving, first):
                 yield self._placement(
                     DemandIndex(copy), demand, parts[type_].pop()
@@ -398,10 +400,12 @@ def partition_layout(
         )
         mix = workload_mix(included, entries, options, devices_alone=True)
     with phase(timings, "layouts"):
+        # The last ones first: what is left out does not change the numbers of those before.
         for class_index, demand in reversed(list(enumerate(mix.demands))):
             if read_single(demand) is None:
                 mix = mix.without({class_index}, _RULE)
             elif reason := shared_device(mix.problem, demand):
+                # If nothing else is left, the reason is an error: the answer would be about nothing.
                 if mix.named or len(mix.demands) == 1:
                     raise DrallocError(reason)
                 mix = mix.without({class_index}, reason)

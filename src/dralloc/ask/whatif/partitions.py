@@ -147,6 +147,7 @@ class PartitionCatalog:
     ) -> tuple[NodeIndex, int] | None:
         """The node and the first alternative with which a demand can have a device; None if it cannot."""
         offers, allowed = self.problem.eligibility, self.demands[demand].nodes
+        # Nothing is in use, so the first node will do from which the demand may reach the device.
         home = next(
             (
                 node
@@ -163,6 +164,7 @@ class PartitionCatalog:
                 index, device
             ):
                 charge = offers.charge(index, device)
+                # A single device is compared with no other: constraints only ask it to have the attribute.
                 if charge is not None and self._has_compared(
                     demand, alternative, device
                 ):

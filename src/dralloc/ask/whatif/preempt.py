@@ -368,6 +368,8 @@ def preempt(
             .including(options.include)
             .with_gates(options.features)
         )
+        # The cluster as it is says who is asked for, and with which priority. The staging compiles others, without
+        # those who may be evicted.
         compiled = compile_cluster(included, options)
         preemptor = Preemptor.of(compiled, newcomer)
         users = ClaimUsers(
@@ -379,6 +381,7 @@ def preempt(
     with phase(timings, "victims"):
         solution = _cheapest(staging, options)
     with phase(timings, "check"):
+        # First the rules of the problem, then those of the objects as they are once the victims are gone.
         check(staging.problem, solution)
         cluster_after = staging.after(compiled.cluster, solution)
         check_newcomers(
@@ -402,10 +405,12 @@ def _cheapest(staging: Staging, choices: Choices) -> Solution:
     best = solve(staging.problem, choices, hint=staging.start)
     if not staging.sharers:
         return best
+    # The answer with the largest bound comes first. Of equal bounds the older answer does, as answers have no order.
     answers = [(-best.tiers[0].bound, next(order), frozenset[int](), best)]
     seen = {frozenset[int]()}
     for _ in range(_MOST_TRIES):
         if not answers:
+            # Nothing is left to try: nobody comes.
             return solve(staging.alone(), choices)
         bound, _number, removed_before, answer = heappop(answers)
         if not staging.placed(answer):
@@ -415,6 +420,7 @@ def _cheapest(staging: Staging, choices: Choices) -> Solution:
             return tried
         for unit in sorted(staging.staying(answer) & staging.sharers):
             removed = removed_before | {unit}
+            # The same units can be taken out in another order.
             if removed not in seen:
                 seen.add(removed)
                 cheapest = solve(

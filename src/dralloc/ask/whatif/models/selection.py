@@ -144,6 +144,7 @@ def choose_layouts(
     ]
     for need, gets, misses in zip(needs, served, missed, strict=True):
         model.add(cp_model.LinearExpr.sum([*gets, misses]) == need)
+    # Parts of one type are worth the same, whatever unit they are of: only their sum over all classes is limited.
     variables = list(chain.from_iterable(times))
     layouts = list(chain.from_iterable(unit.layouts for unit in units))
     for type_ in range(len(types)):
@@ -167,6 +168,7 @@ def choose_layouts(
     def numbers_of(row: Sequence[cp_model.IntVar]) -> tuple[int, ...]:
         return tuple(values[variable.index] for variable in row)
 
+    # The bound is one of what is missed: no layouts serve more than the rest.
     return Choice(
         tuple(map(numbers_of, times)),
         tuple(map(numbers_of, served)),

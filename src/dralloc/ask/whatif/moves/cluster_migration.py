@@ -82,6 +82,7 @@ class ClaimUsers:
             node.metadata.name: NodeIndex(index)
             for index, node in enumerate(self.nodes)
         }
+        # Pods do not name the claims that a scheduler made for their extended resources (KEP-5004): these name the pod.
         extended: dict[ClaimKey, list[ClaimKey]] = defaultdict(list)
         for owner, claim in extended_claims(cluster.claims):
             extended[owner].append(claim.key)
@@ -462,6 +463,7 @@ class ClusterMigration:
                     for pod in group.pods
                     if not set(chosen).isdisjoint(self.users.claims_of[pod.key])
                 ]
+                # Pods without a node that counts hold nothing there: only the others give something back.
                 going = tuple(
                     pod_indices[_node_key(key)]
                     for key in users

@@ -328,11 +328,13 @@ class Migration:
         going = {
             pod_index for option in move_options for pod_index in option.pods
         }
+        # A pod that has roles in rules between pods remains a holder, so that rules count it where it stays.
         pods = [
             pod_index
             for pod_index, pod in enumerate(self.pods)
             if pod_index in going or pod.roles
         ]
+        # Movers and pods are numbered anew, and options refer to them by number.
         mover_at, pod_at = map(places, (movers, pods))
         renumbered = []
         for option in move_options:
@@ -345,6 +347,7 @@ class Migration:
             *movers,
             *(len(self.movers) + pod_index for pod_index in pods),
         )
+        # All others hold what they hold for good: that becomes a part of what is in use.
         return Migration(
             self.without(holders).applied(),
             tuple(self.movers[mover] for mover in movers),
@@ -452,6 +455,7 @@ class StayEligibility(Overlay):
         for request_index, (holding, device) in enumerate(
             zip(holdings, devices, strict=True)
         ):
+            # What the device does not publish any more cannot be charged, nor anything of one that is held as a whole.
             capacities = (
                 problem.devices[device].capacity if holding.share else {}
             )
@@ -542,6 +546,7 @@ def broken(
 ) -> list[str]:
     """The rules that some placements of the demands would break at the moment; looks only at their nodes."""
     nodes = list(dict.fromkeys(placement.node for placement in placements))
+    # Nodes and gangs of the demands are left out: only claims and rules between pods are asked about.
     part = context.part(
         nodes,
         [
@@ -550,6 +555,7 @@ def broken(
         ],
     )
     device_at, node_at = places(part.devices), places(part.nodes)
+    # The part numbers devices and nodes on its own.
     in_part = []
     for placement in placements:
         grants = []

@@ -95,6 +95,7 @@ class MigrationProblem:
             groups.setdefault(option.group, []).append(name)
             for holder in self.migration.holders_of(option):
                 moving[holder].append(name)
+        # Some holders have no demand for staying: they hold what they hold unless an option moves them.
         stays = {
             holder: self.demands[demand].gang
             for holder, demand in self.places.items()

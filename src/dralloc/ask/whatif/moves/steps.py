@@ -255,6 +255,8 @@ def find_order(migration: Migration, moves: Sequence[Move]) -> Order:
     def fits(
         done: frozenset[int], stopped: frozenset[int], move_index: int
     ) -> bool:
+        # Who is done or has stopped has given the old devices back. The move itself holds its own, unless it has
+        # stopped.
         gone = [
             holder
             for earlier in done | stopped
@@ -389,6 +391,7 @@ def _moments(
             for move in step.moves
             for holder in migration.holders_of(move.option)
         }
+        # Who stops gives back what it holds before anything is placed; who moves does so afterwards.
         if step.action in {Action.STOP, Action.RESTART}:
             ledger.release(leaving)
             gone |= holders
@@ -399,5 +402,6 @@ def _moments(
                 _taken(migration.problem, step.demands, step.placements)
             )
             come += _come(migration.problem, step.demands, step.placements)
+        # Where this was done before, nothing is left under the old names. New holdings have names of their own.
         ledger.release(leaving)
         gone |= holders
