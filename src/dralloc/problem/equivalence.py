@@ -199,6 +199,8 @@ def _part_key(
     def number(sort: str, index: int) -> int:
         return number_of.setdefault((sort, index), len(number_of))
 
+    # First the devices. On the way slots, groups and counter sets get their numbers, as they appear, and everything
+    # below goes by these.
     offered = tuple(
         [
             (
@@ -225,6 +227,7 @@ def _part_key(
     drawn = [
         CounterIndex(index) for sort, index in number_of if sort == "counter"
     ]
+    # A group that can close none of the devices has no number, and does not matter.
     free = tuple(
         [
             (

@@ -188,6 +188,7 @@ def settled_rule(
             for domains, counted in zip(
                 rule.domains, rule.counted, strict=True
             ):
+                # A node can be in a domain of one term, and in none of another.
                 reached = {
                     domains[node] for node in counting if node in domains
                 }
@@ -243,6 +244,7 @@ class DomainLedger:
                     self._carrying[rule, term_index][domain] += sign
                 if role.counts:
                     self._counting[rule, term_index][domain] += sign
+            # Last, as it looks at the counts with this demand.
             if isinstance(rule, Spread) and role.counts:
                 self._learn_fewest(rule, node, sign)
 
@@ -381,6 +383,7 @@ def can_come_in_turn(arrivals: Iterable[Arrival]) -> bool:
     first who carries a constraint. For one rule of spread alone this finds an order if there is any; for several rules
     there may still be another one if this fails.
     """
+    # Whoever has the same roles on the same node makes the same difference.
     waiting = Counter(
         _EqualArrivals.of(demand, node) for demand, node in arrivals
     )
@@ -401,6 +404,7 @@ def can_come_in_turn(arrivals: Iterable[Arrival]) -> bool:
         )
         ledger.enter(coming.roles, coming.node)
         waiting[coming] -= 1
+        # Unary plus drops those who have all come.
         waiting = +waiting
     return True
 

@@ -266,6 +266,8 @@ class Ledger:
             and not device.compatibility
         ):
             return True
+        # What opens a shared device was charged with the first share, whichever version that was of: further shares ask
+        # only for what is charged by request.
         opening = device.slot not in self.shares
         if opening and device.consumes and self._overdrawn.get(device.group):
             return False

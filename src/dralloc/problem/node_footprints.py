@@ -187,6 +187,7 @@ class _Counters:
         self._group = 1 + max(device.group for device in problem.devices)
         moved = {node_resource(name): name for name in names}
         for node in problem.nodes:
+            # What stands for the node itself is alone in its last pool.
             index = node.pools[-1].devices[0]
             scarce = [
                 name for name in self.devices[index].capacity if name in moved
@@ -201,6 +202,7 @@ class _Counters:
             self.of_nodes.append(
                 {moved[name]: counter for name, counter in counters.items()}
             )
+            # Each node has a group of its own: a counter that is overdrawn closes nothing elsewhere.
             self._group += 1
 
     def of_pod(

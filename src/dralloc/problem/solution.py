@@ -184,6 +184,7 @@ def translated(
         node = nodes.get(problem.nodes[placement.node].name)
         if demand_index is None or node is None:
             continue
+        # By node, as two nodes can see different versions of a device.
         if node not in devices_on:
             devices_on[node] = {
                 target.devices[device].id: device

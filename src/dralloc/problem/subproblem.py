@@ -178,6 +178,7 @@ def cut(  # noqa: PLR0913 - what is kept, by sort
     """
     if devices is None:
         devices = _devices_of(source, nodes)
+    # Also counters that none of the devices consumes: one that is overdrawn closes the devices of its group.
     if counters is None:
         counters = _counters_of(source, devices)
     counters = tuple(counters)

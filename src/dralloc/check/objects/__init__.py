@@ -215,6 +215,7 @@ def ports_are_free(whereabouts: Whereabouts) -> Iterator[str]:
                 ]
                 if collisions and whereabouts.has_filter(pod, "NodePorts"):
                     yield f"{pod}: port {collisions[0].number} of node {name} is taken by {holder}"
+            # Of two newcomers the later one breaks the rule: the earlier one found the port free.
             present.append((pod, ports))
 
 

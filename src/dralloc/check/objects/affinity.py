@@ -151,10 +151,12 @@ def nobody_is_too_near(whereabouts: Whereabouts) -> Iterator[str]:
     """Check that no pod is in a domain with another one whose anti-affinity names it."""
     for term, having in _anti_affinity(whereabouts).items():
         meant = whereabouts.meant_by(term)
+        # Upstream reads the term in another way when the pod that has it comes (see `Whereabouts.of_incoming`).
         meant_when_it_comes = whereabouts.meant_by(
             whereabouts.of_incoming(term)
         )
         if not any(pod.is_newcomer for pod in (*having, *meant)):
+            # Pods that had their nodes before may be as near as they are.
             continue
         having_in = _by_domain(having, term.topology_key)
         meant_in = _by_domain(meant, term.topology_key)
@@ -440,6 +442,7 @@ class _SomeOrder:
         pending = dict(beginners)
         waiting = self._flocks
         while True:
+            # Whoever begins for one rule waits until those have begun whose rules mean it.
             beginning = [
                 rule
                 for rule, flock in pending.items()
@@ -447,6 +450,7 @@ class _SomeOrder:
             ]
             for rule in beginning:
                 _enter(pending.pop(rule), occupied)
+            # All that may come now come at once: whoever is there only helps the others.
             coming = [
                 flock
                 for flock in waiting

@@ -291,6 +291,7 @@ def spread_is_even_in_order(whereabouts: Whereabouts) -> Iterator[str]:
         for rule in carried.get(pod, ()):
             domain = domain_of(pod.node, rule.constraint.topology_key)
             fewest = 0 if rule.has_few_domains else tallies[rule].fewest
+            # With the pod itself, which is entered only when all of its constraints were looked at.
             pod_count = tallies[rule].counts[domain or ""] + rule.counts_itself(
                 pod
             )
@@ -428,6 +429,7 @@ class _Groups:
 
     def _group_of(self, pod: Pod) -> _Group | None:
         promise, key = self._whereabouts.promise, pod.pod_group
+        # kube-scheduler knows no groups by label, and mode `scheduler` none of Workloads: both are for batches.
         if self._batch and promise.gang_label in pod.metadata.labels:
             return _Group(
                 f"{pod.key.namespace}/{pod.metadata.labels[promise.gang_label]}",

@@ -113,6 +113,7 @@ class Whereabouts:
             node.name: node for node in cluster.nodes if node.name in chosen
         }
         pods = cluster.pods_by_key
+        # Bindings can be of pods that have their node already, and get devices there: these run.
         self.newcomers: Sequence[PodOnNode] = [
             PodOnNode(pods[key], key.namespace, self.nodes[name], position)
             for position, (key, name) in enumerate(bindings)

@@ -101,6 +101,7 @@ def devices_fit_their_requests(view: View) -> Iterator[str]:
 def no_device_twice(view: View) -> Iterator[str]:
     """No device twice in a request, no dedicated device twice in a claim; with admin access neither (KEP-5018)."""
     for award in view.awards:
+        # Slots are compared, as two versions of a device are one device.
         if len({use.device.slot for use in award.uses}) == len(award.uses):
             continue
         for (request, slot), count in Counter(
@@ -202,6 +203,7 @@ def constraints_over_claims_hold(view: View) -> Iterator[str]:
         for claim in demand.claims:
             for constraint in claim.constraints:
                 if constraint.scope is not None:
+                    # Without a group a scope is about one demand, and other demands have scopes with the same number.
                     owner = constraint.scope.group or placement.demand
                     forms[owner, constraint.scope][claim.key] = constraint
     uses: dict[ClaimKey, list[Use]] = defaultdict(list)
@@ -237,6 +239,7 @@ def _broken(
             with_attribute.append((use, attribute))
     before = constraint.scope.held if constraint.scope else ()
     compared = [*before, *(attribute for _, attribute in with_attribute)]
+    # A device without the attribute is the violation: then the values of the others are not compared.
     is_complete = len(with_attribute) == len(values)
     if is_complete and not _holds(constraint.kind, compared):
         names = ", ".join(
@@ -347,6 +350,7 @@ def _capacities(
                 yield f"device {device.id}: charged {amount(nanos)} of a capacity {name} that it lacks{within}"
                 continue
             total = device.capacity[name].total
+            # Grants on versions with a larger total can come last, so they do not count here.
             counted = [use for use in uses if _total(use, name) <= total]
             nanos = view.capacity_taken(slot, name, counted)
             if nanos > total:
@@ -372,6 +376,8 @@ def counters_suffice(view: View) -> Iterator[str]:
         for use in view.by_slot[slot]
         if not use.alternative.admin
     )
+    # A device that comes into use is charged in all of its versions. Of one that did not open it, only those counters
+    # are looked at of which a grant takes something by request.
     by_request = {
         (use.device_index, counter)
         for use in opening
@@ -385,6 +391,7 @@ def counters_suffice(view: View) -> Iterator[str]:
         for counter, nanos in device.consumes:
             if version in in_force or (version, counter) in by_request:
                 charges[counter].append((nanos, device.id))
+    # What is charged by request counts for every grant, whenever the device came into use.
     for uses in view.by_slot.values():
         for use in uses:
             if not use.alternative.admin and use.charge is not None:

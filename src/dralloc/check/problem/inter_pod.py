@@ -366,6 +366,7 @@ class _Arrivals:
         fewest = self._waiting()
         tried: set[tuple[int, ...]] = set()
         came: list[_EqualPlacements] = []
+        # Depth first, without recursion: behind each that came, who may come next.
         choices = [iter(self._next())]
         while choices and fewest and len(tried) < _MOST_TRIED:
             group = next(choices[-1], None)
@@ -375,6 +376,7 @@ class _Arrivals:
                     self._move(came.pop(), -1)
                 continue
             self._move(group, 1)
+            # Demands of a group make the same difference, so it is enough to know how many of each came.
             state = tuple(waiting.come for waiting in self._groups)
             if state in tried:
                 self._move(group, -1)

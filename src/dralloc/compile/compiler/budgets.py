@@ -39,8 +39,10 @@ def find_budgets(
         budgets[cap.namespace, cap.resource] = cap
     waiting = {demand.key.namespace for demand in demands} if fair else set()
     for namespace in sorted(waiting):
+        # A namespace that has a cap on the same resource has its budget already.
         budgets.setdefault((namespace, fair), None)
     resources = {*(cap.resource for cap in caps), fair} - {""}
+    # Lists and not sums: that nothing has the name is an error, and a total of zero is none.
     totals = {
         resource: list(_totals(inventory, resource)) for resource in resources
     }
@@ -99,6 +101,7 @@ def _used(
         device = inventory.newest(result.device_id)
         if device is not None:
             recorded = result.consumed_capacity
+            # As all usage, the charge comes from what the allocation recorded, and not from what was requested.
             charge = Charge(
                 capacity=tuple(
                     (name, amount.nanos) for name, amount in recorded.items()

@@ -101,6 +101,7 @@ class Where:
             Names of nodes that are not for the pod.
         """
         if pod.spec.node_name:
+            # A pod that has a node goes nowhere else, whatever its rules say of that node now.
             index = self._by_name.get(pod.spec.node_name)
             return () if index is None else (index,)
         affinity = pod.spec.required_nodes
@@ -108,6 +109,7 @@ class Where:
             selectors = [*selectors, affinity]
         labels = pod.spec.node_selector
         to_cordoned = goes_to_cordoned(pod)
+        # Where no taint counts, pods with different tolerations get the same answer.
         tolerations = pod.spec.tolerations if self._tainted else ()
         key = (
             tuple(labels.items()),
@@ -248,6 +250,7 @@ class ConstraintsAcross:
             held = held_values(constraint.kind, values)
             if held is not None:
                 return replace(constraint, scope=scope._replace(held=held)), ""
+            # The constraint stays as it was: the defect keeps the pods from being placed.
             holder = "the pod" if pod else f"group {scope.group}"
             rule = f"{constraint.kind.value} {constraint.attribute} over the claims of {holder}"
             return constraint, f"{rule}: devices that they hold violate it"
@@ -488,6 +491,8 @@ class Demands:
     ) -> Demand:
         key = pod.key
         obstacles = [(claim, self._obstacle(claim, pod)) for claim in allocated]
+        # An allocated claim asks for nothing. One that the pod cannot use is in the demand all the same, with a defect
+        # that keeps it from being placed.
         blocked = [
             Claim(claim.key, "", (), defect=f"pod {key}: {reason}")
             for claim, reason in obstacles

@@ -242,10 +242,12 @@ def _requests_for(
     }
     extra = {}
     for index in short_lived:
+        # It can use the devices of containers that start after it. Sidecars that start before it use their own.
         behind = sum(
             amount for later, amount in lasting.items() if later >= index
         )
         extra[index] = amounts[index] - behind
+    # Of equally needy ones upstream takes the first, after which the request is named.
     neediest = max(extra, key=lambda index: extra[index], default=None)
     if neediest is not None and extra[neediest] > 0:
         lasting[neediest] = extra[neediest]

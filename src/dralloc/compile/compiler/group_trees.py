@@ -93,6 +93,7 @@ class GroupTrees:
         self._topology = topology
         self._near = near
         self._leaves = leaves
+        # Going up ends after as many levels as a tree may have, also where groups are in a circle.
         self._above = {
             leaf.name: list(self._ancestry.upwards(leaf.parent))
             for leaf in leaves
@@ -108,6 +109,7 @@ class GroupTrees:
         self.defects = {
             name: defect for name, defect in defects.items() if defect
         }
+        # Groups are compared by identity, so there is one object for each.
         self._group = cache(self._made)
 
     @cached_property

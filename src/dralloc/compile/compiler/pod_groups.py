@@ -126,6 +126,7 @@ def _waits(pod: Pod, cluster: Cluster, plugins: DevicePlugins) -> bool:
 def _group_of(
     pod: Pod, cluster: Cluster, features: Features, label: str
 ) -> PodsOfGroup | None:
+    # A group by label goes before any PodGroup. Nothing says how many of its pods are needed, so all are.
     if label in pod.metadata.labels:
         return PodsOfGroup(f"{pod.key.namespace}/{pod.metadata.labels[label]}")
     if not features.GenericWorkload:
@@ -133,6 +134,7 @@ def _group_of(
     if pod.pod_group is None:
         return _group_of_workload(pod, cluster)
     group = cluster.pod_groups.get(pod.pod_group)
+    # Of a group that is not there all pods are needed as well.
     if group is None:
         return PodsOfGroup(
             str(pod.pod_group), pod, "spec.schedulingGroup.podGroupName"
@@ -164,6 +166,7 @@ def _group_of_workload(pod: Pod, cluster: Cluster) -> PodsOfGroup | None:
     reference = pod.spec.workload_ref
     if reference is None:
         return None
+    # Each replica of a pod group is a group of its own: its key is part of the name, if it has one.
     name = "/".join(
         filter(None, (pod.key.namespace, *reference.model_dump().values()))
     )

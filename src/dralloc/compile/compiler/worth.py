@@ -171,6 +171,7 @@ def worth_of(
         )
     if objective not in values:
         values[objective] = asked_amounts(problem, objective)
+        # There may be something that nobody asks for: only a name that nothing has is an error.
         if not any(values[objective]) and not _is_known(problem, objective):
             raise DrallocError(
                 f'--objective: no counter and no capacity of a device is named "{objective}"'
@@ -197,6 +198,7 @@ def annotated_values(
         return {}
     values = {}
     for demand_index, demand in numbered(demands):
+        # A claim that no pod uses may have the name of a pod, so the name does not say which of them it is.
         lone = cluster.is_lone(
             demand.key, (claim.key for claim in demand.claims)
         )

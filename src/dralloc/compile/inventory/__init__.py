@@ -121,11 +121,13 @@ def charge_for(
     keys = {key for _, key in source.requested_counters}
     if not requested.keys() <= capacity.keys() | keys:
         return None
+    # A device that cannot be shared must have what is asked for, too, although nothing of it is consumed.
     capacity_amounts = _capacity_taken(requested, capacity, features)
     if capacity_amounts is None:
         return None
     recorded = capacity_amounts if shareable else {}
     if keys:
+        # A counter that follows a consumed capacity goes by what the capacity's policy has made of the request.
         by_request = _recorded_by_request(
             {**requested, **recorded}, source, counters, features
         )

@@ -236,6 +236,7 @@ def _contradictions(
         )
     else:
         yield from _changes(id_, device, published)
+        # With the gate off, a share counts as the device as a whole.
         if features.ConsumableCapacity:
             if (
                 result.share_id is not None

@@ -173,6 +173,7 @@ class _ClaimCompiler:
                 request.name,
                 (self._alternative(name, 0, request.exactly, defect),),
             )
+        # With the gate off the request is refused as such, whatever else is wrong with its subrequests.
         off = ""
         if not self.features.PrioritizedList:
             prefix = f"claim {self.claim}, request {request.name}"

@@ -292,6 +292,7 @@ class MatchTable(Brief):
         )
         if (
             not isinstance(template, DeviceTemplate)
+            # Taint rules can name a single device, and derived attributes can read the texts in which slices differ.
             or self.taint_rules.rules
             or self.derived
         ):
@@ -300,6 +301,7 @@ class MatchTable(Brief):
             driver, template
         ):
             return None
+        # Slices keep their template alive, so nothing else gets its id.
         name = driver, id(template)
         if name not in self._keys_of:
             keys = [
@@ -479,6 +481,7 @@ class MatchTable(Brief):
         verdict = self._all_match(
             _of_class(criteria.device_class), device, of_class=True
         )
+        # The request's selectors are only asked about what the class accepts: they cannot fail on anything else.
         if verdict is True:
             verdict = self._all_match(
                 criteria.selectors, device, of_class=False
@@ -543,6 +546,8 @@ class MatchTable(Brief):
             in_words(failure.error),
         )
         if not isinstance(failure.error, CelRuntimeError):
+            # An expression that cannot be compiled fails on every device, so none is named. The advice goes behind the
+            # message, before the lines that show where the fault is.
             head, *snippet = words.split("\n")
             lines = (f"{selector}: {head}{compile_slip(head)}", *snippet)
             return FatalError("\n".join(lines))

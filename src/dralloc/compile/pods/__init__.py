@@ -321,6 +321,7 @@ class PodKinds:
                 pod.key.namespace,
                 self._namespaces.get(pod.key.namespace),
             )
+            # Every namespace has its name as a label, also one that is not among the objects.
             labels = {
                 _NAME_LABEL: name,
                 **(namespace.metadata.labels if namespace else {}),

@@ -281,11 +281,14 @@ class KnownFailures:
                 continue
             bound = self._free.bound(alternative)
             requests[claim, request].append((bound, alternative.count))
+            # Places with the same bound have the same candidates: to count them, one place is enough.
             counted.setdefault(id(bound), (location, alternative, bound))
             failing |= bound.failing
             no_choice = (
                 len(on_devices[claim].requests[request].alternatives) == 1
             )
+            # A sum has only what is certain. Which alternative serves a request with a choice is not, and admin access
+            # can have what others hold.
             if no_choice and not alternative.admin:
                 _, count_so_far = sums.get(id(bound), (bound, 0))
                 sums[id(bound)] = bound, count_so_far + alternative.count

@@ -59,6 +59,7 @@ def is_infeasible(
         request for request in residual if not request.admin and request.need
     ]
     shares = dict(_multiplicities(problem, ledger, shared))
+    # All requests together: a shareable device counts as often as its capacities could serve them.
     if not _can_serve(
         [request.need for request in shared],
         [list(request.offers) for request in shared],
@@ -69,6 +70,7 @@ def is_infeasible(
     for request in residual:
         if request.need:
             of_claims[request.claim].append(request)
+    # Each constraint by itself, for one claim: what other claims need under it could only make it harder.
     for claim in {request.claim for request in residual}:
         for constraint, state in constraints[claim].states:
             if not _can_hold(
@@ -232,6 +234,7 @@ def _can_serve(
             if item in seen or party in users_now:
                 continue
             seen.add(item)
+            # No other item has room: a user of this one has to take another one instead.
             for user in tuple(users_now):
                 if augment(user, seen):
                     users_now.discard(user)
@@ -239,6 +242,8 @@ def _can_serve(
                     return True
         return False
 
+    # Whoever has items keeps as many while others get theirs. So if one more cannot be had now, there is no way in
+    # which all have enough.
     for party, need in enumerate(needs):
         for _ in range(need):
             if not augment(party, set()):

@@ -265,11 +265,13 @@ class PlainRun:
             )
             if claim not in granted_elsewhere
         ]
+        # In the earlier answer its devices came with another demand, and that one is not here.
         if any(claim.requests and not grants for claim, grants in new):
             return False
         claims = [claim for claim, _ in new]
         new_grants = tuple(grants for _, grants in new)
         devices = set(self._problem.nodes[node].devices())
+        # Each device is taken before the next one is asked for. If one cannot be had, `_checked` gives all back.
         is_taken = all(
             self._is_taken(claim_index, claim, grant, devices)
             for claim_index, (claim, grants) in enumerate(new)
@@ -289,6 +291,7 @@ class PlainRun:
     ) -> bool:
         """Take one device for a claim, if it can be had."""
         problem, device_index = self._problem, grant.device
+        # The claim may ask for something else than it did in the earlier answer.
         try:
             request = claim.requests[grant.request]
             alternative = request.alternatives[grant.alternative]

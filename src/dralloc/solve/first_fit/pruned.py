@@ -148,6 +148,7 @@ class PrunedSearch(DepthFirstSearch):
             for device in listed.devices:
                 charge = eligibility.charge(index, device)
                 uses[device].append((claim, request, choice, charge))
+        # A request for all devices has no list: what it stands for was found before the search.
         for all_index, devices in self._all.items():
             for device in devices:
                 charge = eligibility.charge(all_index, device)
@@ -250,6 +251,7 @@ class PrunedSearch(DepthFirstSearch):
         """The devices from this position on that can be had by themselves, and what they would be charged."""
         alternative = self._claims[claim].requests[request].alternatives[choice]
         devices: Sequence[DeviceIndex]
+        # For a request for all, positions count in its own devices.
         if alternative.index in self._all:
             devices = self._all[alternative.index]
         else:

@@ -236,6 +236,7 @@ class QuickRun(PlainRun):
             if grants is not None:
                 self._settle(demand_index, node, claims, grants)
                 return
+        # Invalid pools were passed over on the way: they are an error only where the demand fits nowhere.
         self._note_invalid(demand_index, demand, nodes)
 
     def _class_to_place(self, claims: Sequence[Claim]) -> ClaimClass | None:

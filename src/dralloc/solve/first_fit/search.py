@@ -204,10 +204,12 @@ class DepthFirstSearch:
         """Serve the rest of an alternative, of which ``taken`` devices are there, and everything behind it."""
         alternative = self._claims[claim].requests[request].alternatives[choice]
         count = self._count(alternative)
+        # Of no devices there is no "all": the alternative is not served.
         if alternative.count is None and not count:
             return _Outcome.FAILED
         if taken == count:
             return self._from_request(claim, request + 1)
+        # Whichever devices were taken, they would be too many: none is tried.
         if len(self._grants[claim]) + count - taken > MAX_RESULTS:
             return _Outcome.TOO_MANY
         candidates = self._candidates(

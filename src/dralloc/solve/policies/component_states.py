@@ -102,6 +102,7 @@ class ComponentStates:
     def of_component(self, component: NodeComponent) -> int:
         """The number of the state in which a component is now."""
         ledger, devices = self._ledger, self._problem.devices
+        # Values are in the key without names: where the component's own key is equal, they mean the same.
         uses: list[Hashable] = []
         for index in component.devices:
             device = devices[index]

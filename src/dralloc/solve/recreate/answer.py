@@ -265,6 +265,7 @@ class WorkingAnswer:
             if inside is not None:
                 chosen = [node for node in nodes if node in inside]
             entered: list[DemandIndex] = []
+            # A claim that members share is allocated with the first of them, and binds the others to nodes.
             allocated: SharedNodes = {}
             for tried, member in enumerate(unit.members, 1):
                 applicant = self._applicants.beside(member, allocated)
@@ -277,6 +278,7 @@ class WorkingAnswer:
                     site = self._devices.sites[member]
                     self._applicants.allocate(applicant, site, allocated)
                 elif tried - len(entered) > may_miss:
+                    # So many failed that the quorum cannot be reached in this domain.
                     break
             if len(entered) >= unit.quorum:
                 return entered

@@ -162,6 +162,7 @@ class ChangeSearch:
         kind.tries += 1
         drawn = [demand for node in nodes for demand in self._some_on(node)]
         leaving = self._units(drawn)
+        # Units leave as a whole, also with those of their members who stand on other nodes.
         departures = [
             (member, self.answer.leave(member))
             for unit in leaving
@@ -170,11 +171,13 @@ class ChangeSearch:
         ]
         entered = self._recreate(nodes, leaving, departures, gang)
         change = _Change(departures, entered)
+        # Rules are asked last: where they hold, the change counts as made.
         if self._is_worse(change) or not self.answer.keeps_rules():
             self._undo(change)
             return
         before = [demand for demand, _ in departures]
         kind.successes += self._worth(entered) > self._worth(before)
+        # Whoever left waits, unless it came back.
         for unit in leaving:
             self._waiting.add(unit)
         for unit in self._units(entered):
@@ -291,6 +294,7 @@ class ChangeSearch:
         if gang is not None:
             order.insert(0, gang)
         needed = self._worth([demand for demand, _ in departures])
+        # The most that can be placed: a unit counts in full until it is known how much of it came in.
         possible = sum([self._unit_worth[unit] for unit in order])
         entered: list[DemandIndex] = []
         for unit in order:

@@ -410,6 +410,7 @@ class NodeDevices:
         used: set[DeviceIndex] = set()
         for request in offers.requests:
             for alternative in request:
+                # Each of these fits by itself; together they may take more than there is.
                 fitting = self._fitting_offers(
                     alternative, value, state, guards, used
                 )
@@ -425,6 +426,7 @@ class NodeDevices:
                 if len(devices) == alternative.devices_asked:
                     break
             else:
+                # No alternative fits beside what requests before it picked, and these do not pick anew.
                 return None
             state = after
             used.update(devices)

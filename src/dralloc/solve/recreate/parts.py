@@ -159,6 +159,7 @@ class PartDealer:
                 if owners["supply", supply] != part
             }
             beside = self._rule_groups.beside(self._problem, members[part])
+            # Rules are about who is placed: whoever waits elsewhere need not be known.
             bystanders = [demand for demand in beside if demand in homes]
             parts.append(
                 SearchPart(nodes, members[part], kept_away, bystanders)
@@ -274,6 +275,7 @@ def _groups(
         sizes = Tally(domains.values())
         for node_index, node in numbered(problem.nodes):
             domain = domains.get(node.name)
+            # A large domain may be parted: what a part has of it is still one domain.
             if domain is not None and sizes[domain] < _FEW_NODES:
                 forest.union(("node", node_index), ("domain", topology, domain))
     groups = grouped(

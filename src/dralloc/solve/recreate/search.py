@@ -294,6 +294,7 @@ class _Rounds:
         budgets_of_parts = self._deal_budgets(
             homes, [part.members for part in parts]
         )
+        # Whoever is in no part stays where it is: what it has is in use for all parts.
         moving = {demand for part in parts for demand in part.members}
         staying = [
             placement
@@ -323,6 +324,7 @@ class _Rounds:
                         budgets=budgets,
                     ),
                     [homes[demand] for demand in members if demand in homes],
+                    # Drawn here, part by part: so seeds do not depend on where parts are searched.
                     int(self._random.integers(MAX_SEED)),
                     max(effort.least, effort.by_node * len(nodes)),
                     span,

@@ -82,6 +82,7 @@ def movable_units(
             and rules_of_running.isdisjoint(rules)
             and _are_for_them_alone(own_domains, demands, rule_users)
         ):
+            # Whoever has claims in common, and no gang, can be placed without the others.
             quorum = quorum_of(demands) if demands[0].gang else 1
             units.append(
                 MovableUnit(

@@ -120,6 +120,7 @@ def schedule(
         for demand_index, demand in numbered(compiled.problem.demands):
             if demand_index in placed:
                 continue
+            # A claim that no pod uses may have the name of a pod: what became of the pod says nothing about it.
             reason = _NO_POD
             if not compiled.is_claim(demand):
                 reason = run.reason(demand.key)
@@ -415,6 +416,7 @@ class SchedulingRun:
         Nobody has a node in the end, but what those before get counts for those after. Where too few children are
         admitted, nobody is to get a node.
         """
+        # Pods are noted in the order of binding: those behind the first so many were bound by this trial.
         before = len(self._nodes)
         for child in tree.children:
             if isinstance(child, GroupTree):
@@ -426,6 +428,7 @@ class SchedulingRun:
         nodes = {
             key: by_name[self._nodes[key]] for key in list(self._nodes)[before:]
         }
+        # Whoever came last leaves first: then what was known of nodes and devices before holds again.
         for key, node in reversed(nodes.items()):
             self.scheduler.unbind(key, node)
             del self._nodes[key]

@@ -127,9 +127,12 @@ def _best_with_choice(
             break
     if not positions:
         return None
+    # Shares are of the best rating here. If the loop ended early, there is no better one anywhere; if it did not, no
+    # node with devices was left out.
     shares = relative(np.concatenate(ratings))
     sums = np.concatenate(totals_there) + weight_of_choice(cycle) * shares
     best = np.concatenate(positions)[sums == sums.max()]
+    # They were gathered by their totals, but a draw among them goes by the order of the window.
     in_order: Places = candidates[np.isin(candidates, best)]
     return in_order
 

@@ -115,6 +115,7 @@ class Devices(ClaimSearch):
         for key, user in new:
             self._users[key].add(user)
         demand = self._demands.get(pod.key)
+        # Nothing is to be allocated for the pod: it only becomes a user of its claims.
         if demand is None:
             self._bound[pod.key] = _Bound(new)
             return self.footprints.entered(pod, self.granted({})), set()
@@ -132,8 +133,11 @@ class Devices(ClaimSearch):
         pod = self.footprints.entered(pod, granted)
         self._take(open_claims.claims, grants)
         self._settle(demand, node.number, open_claims.claims, grants)
+        # `_settle` entered a placement of all that the pod got. It is entered anew, unless a device plugin serves some
+        # of it.
         placement = self.placements.pop()
         keys = [claim.key for claim in self._problem.demands[demand].claims]
+        # Noted before `_told` changes it, for `release` to put it back.
         untold = {key: self._untold.get(key, ()) for key in keys}
         told = tuple(self._told(placement))
         self.placements += told
@@ -368,11 +372,14 @@ class Devices(ClaimSearch):
         promised = chain.from_iterable(
             nomination.promised for nomination in nominations
         )
+        # Noted before anything changes: `tighten` compares with it, and `restore` goes back to it.
         before = self._ledger.note([*withdrawn, *promised])
+        # First the state once the victims have left: what they hold is free, and what is promised is in use.
         for nomination in nominations:
             self._revoke(leaving[nomination.pod.key])
             for holding in nomination.promised:
                 self._enter(holding)
+        # What is in use as long as they are there counts as well.
         self._ledger.tighten(before)
         self._suppositions += 1
         try:

@@ -156,17 +156,20 @@ def _verdicts(
     if verdicts is None:
         verdicts = Verdicts(len(nodes))
     elif len(verdicts.unknown(window, enough)) < MANY_NODES:
+        # Most are known already: the few others are asked about one by one.
         verdicts.ask_for(shared_check(cycle, checks), window, nodes, enough)
         return verdicts
     if come_apart(cycle, checks):
         _ask_devices_last(cycle, checks, window, enough, verdicts)
         return verdicts
+    # Columns say what they can. Left are the first check without one, and all behind it.
     checks = _checked_at_once(cycle, checks, window, verdicts)
     if checks and not any(plugin.looks_around for plugin, _ in checks):
         remembered = known_verdicts(cycle, checks)
         unknown = verdicts.open(window)
         enter_ruled_out(cycle, checks, unknown, remembered)
         remembered.ask_for(together(checks), unknown, nodes, enough)
+        # They are the same if all is kept, and no column had anything to say.
         if remembered is not verdicts:
             verdicts.enter_known(unknown, remembered)
     else:

@@ -83,6 +83,7 @@ class PodFootprints:
                 charge = self._problem.eligibility.charge(
                     alternative.index, device_index
                 )
+                # The claim does not say yet what is consumed: it is what the allocation would record.
                 recorded = charge.recorded if charge else ()
                 consumed = {name: amount.nanos for name, amount in recorded}
                 count = containers.get(claim.key, 0)

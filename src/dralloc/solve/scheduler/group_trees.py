@@ -95,9 +95,11 @@ def find_trees(
     for leaf, defect in defects.items():
         if defect:
             held_back.update(dict.fromkeys(leaf.pods, defect))
+    # A PodGroup above which something is wrong is in no tree: it does not count for the groups above it.
     sound = [leaf for leaf in leaves if not defects[leaf]]
     builder = _TreeBuilder(cluster, features, ancestry, sound)
     roots: dict[ClaimKey, GroupTree] = {}
+    # Where nothing is wrong, the last one above a PodGroup is the root.
     for key in dict.fromkeys(lineages[leaf][-1] for leaf in sound):
         root = builder.tree(key)
         roots.update(dict.fromkeys(root.pods, root))

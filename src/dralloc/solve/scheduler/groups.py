@@ -115,6 +115,7 @@ def _group(
         is_missing=declared is None,
         creation_time=created or "",
         parent=ClaimKey(key.namespace, above) if above else None,
+        # Without a gang policy pods do not depend on each other: one is enough.
         quorum=gang.min_count if gang else 1,
         topology=topology,
         pods=[pod.key for pod in pods],

@@ -302,8 +302,10 @@ def _profile(
     spread = arguments("PodTopologySpread", PodTopologySpreadArgs)
     by_system = spread.defaulting_type == "System"
     default_constraints = spread.default_constraints
+    # By `System` the scheduler has constraints of its own, whatever the list says.
     if by_system:
         default_constraints = SYSTEM_CONSTRAINTS
+    # What a profile says counts more than what the configuration says for all of them.
     if declared.percentage_of_nodes_to_score is not None:
         percentage = declared.percentage_of_nodes_to_score
     scoring_plugins = (*plugins.multi_point.enabled, *plugins.score.enabled)

@@ -190,6 +190,7 @@ class PodClaims(QuickRun):
         extended: Set[ClaimKey] = frozenset()
         if self._extended:
             extended = self._extended & {claim.key for claim in claims}
+        # Only a claim for extended resources depends on the node.
         if not extended:
             return lambda _: everywhere
         named_claims = [claim for claim in claims if claim.key not in extended]

@@ -152,6 +152,7 @@ def _score_spread(cycle: Cycle) -> Scoring | None:
     if not constraints:
         return None
     keys = _needed(cycle, [constraint.spec for constraint in constraints])
+    # A node that lacks a needed label is not rated, and its domain does not count for the weights.
     rated = [node for node in cycle.feasible if _has(node, keys)]
     weighed = [
         (constraint, *_counted(constraint, rated)) for constraint in constraints
@@ -162,7 +163,9 @@ def _score_spread(cycle: Cycle) -> Scoring | None:
             return _IGNORED
         total = 0.0
         for constraint, tally, weight in weighed:
+            # With the system's default constraints no label is needed: a node is rated by those that it has.
             if constraint.key in node.labels:
+                # Upstream adds the skew, less one, whatever the count is (``scoreForCount``).
                 skew = float(constraint.spec.max_skew - 1)
                 total += float(tally.on(node)) * weight + skew
         return rounded(total)

@@ -52,6 +52,7 @@ def after_filters(cycle: Cycle, rejected: Rejected) -> str:
         )
     resolvable = rejected.resolvable_places()
     lowest = cycle.snapshot.columns.lowest_priority[resolvable]
+    # Where nobody has a lower priority the answer is known: only the other nodes need a dry run.
     with_victims = resolvable[lowest < cycle.pod.kind.priority]
     without_victims = len(resolvable) - len(with_victims)
     looked_at: Counter[Rejection] = Counter()
@@ -61,6 +62,7 @@ def after_filters(cycle: Cycle, rejected: Rejected) -> str:
         node = cycle.snapshot.nodes[position]
         rejection = _without(cycle, node, _below(cycle, node))
         if rejection is None:
+            # One such node is enough: whom the pod would evict is not asked here.
             return ""
         looked_at[rejection] += 1
     message = fit_error(len(cycle.snapshot.nodes), looked_at, _NOT_HELPFUL)

@@ -332,6 +332,7 @@ def _balanced(cycle: Cycle) -> Scoring | None:
     requests = {
         name: cycle.pod.kind.requests.get(name, 0) for name in resources
     }
+    # Upstream leaves out a pod that requests none of them (``isBestEffortPod``).
     if not any(requests.values()):
         return None
     names = tuple(
@@ -346,6 +347,8 @@ def _balanced(cycle: Cycle) -> Scoring | None:
         }
         before = {name: node.requested.get(name, 0) for name in allocatable}
         after = {name: before[name] + requests[name] for name in allocatable}
+        # A deviation is at most one half, so a gain is from -50 to 50. So nothing negative is divided, which Go would
+        # round otherwise.
         gain = _evenness(after, allocatable) - _evenness(before, allocatable)
         return MAX_SCORE // 2 + (MAX_SCORE // 2 + gain) // 2
 

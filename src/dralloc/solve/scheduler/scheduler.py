@@ -410,6 +410,7 @@ class Scheduler:
     def _memory_of(self, pod: PodInfo, in_flight: Set[ClaimKey]) -> Memory:
         """Return what is known for pods like this one; less for one with claims that are more than its own."""
         size = len(self.snapshot.nodes)
+        # What is met with claims in flight is true of this attempt alone.
         own_memory = None if in_flight else self._memory_of_pod.get(pod.key)
         if own_memory is not None:
             own_memory.forget(self.snapshot)
@@ -418,11 +419,13 @@ class Scheduler:
             return Memory(size)
         claims = None if in_flight else self._devices.kind_of(pod)
         if claims is None:
+            # What depends on claims is not kept then, only what the kind of the pod decides by itself.
             return Memory(size, pod.kind.memo)
         memory = self._memories.get((pod.kind, claims))
         if memory is None:
             is_kept = self._pods_of_kind[pod.kind] > 1
             of_claims = of_pods = None
+            # What devices say is shared by all pods with such claims, and everything else by all pods of the kind.
             if self._devices.are_apart(pod):
                 of_claims = self._memory_of_claims(claims)
                 of_pods = self._memory_of_kind(pod.kind) if is_kept else None
