@@ -152,6 +152,7 @@ class _Checker(syntax.Visitor[Type, Type]):
 
     def _field(self, node: syntax.Select) -> Type:
         operand = self.params.known(self.check(node.operand))
+        # A selection from an optional goes into what it holds, and gives an optional again.
         optional = operand.name == "optional_type"
         target = operand.params[0] if optional else operand
         result = DYN
@@ -165,6 +166,7 @@ class _Checker(syntax.Visitor[Type, Type]):
         elif target.is_message:
             result = self._report(node, f"undefined field '{node.field}'")
         elif target.is_param:
+            # Nothing is known of it yet: from now on it may be anything.
             self.params.accept(DYN, target)
         elif not target.is_dyn and target != ERROR:
             self._report(
@@ -289,6 +291,7 @@ class _Checker(syntax.Visitor[Type, Type]):
         )
         for entry in node.fields:
             value = self._element(entry)
+            # In upstream's order: whether the declared type may stand where the value's does (cel-go, ``checker.go``).
             declared = fields.get(str(entry.key))
             if declared is None:
                 self._report(entry, f"undefined field '{entry.key}'")

@@ -249,6 +249,7 @@ def _device_chain(steps: Sequence[AccessStep]) -> Run | None:
     keys = [step.key.value for step in steps]
     if not all(type(key) is str for key in keys):
         return None
+    # The checker knows the fields, and a domain that is not there is an empty map: only names can be missing.
     if len(keys) == 1:
         (field,) = keys
         return lambda frame: frame[DEVICE_SLOT][field]
@@ -310,11 +311,13 @@ def _optional_chain(base: Run, steps: Sequence[AccessStep]) -> Run:
             if value.value is MISSING:
                 return NONE
             value = _native(value.value)
+        # Behind an optional step nothing fails: what is not there ends the chain without a value.
         for key, key_cost, step in plan:
             frame[COST] += key_cost
             optional = optional or step.optional
             find_step = _look if optional or step.test else _get
             value = find_step(value, key(frame))
+            # A test behind an optional step gives an optional, too, which `present` reads.
             if step.test and not optional:
                 frame[COST] += step.cost
                 return value is not MISSING

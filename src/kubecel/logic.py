@@ -44,6 +44,7 @@ def _chain(terms: Sequence[Compiled], *, decisive: bool) -> Compiled:
                 error = no_overload()
         except EvalError as failure:
             error = failure
+        # An error waits, as a later term may still decide; if none does, the first error counts.
         for term, cost in later_terms:
             frame[COST] += cost
             try:

@@ -176,6 +176,7 @@ class _Parser:
         """Return the first part of an operand; takes a sign away that belongs to a number."""
         token = self.token
         if token.lastgroup in LITERAL_READERS:
+            # The minus is part of the literal: the digits of the smallest int alone would be too large.
             is_signed = token.lastgroup in {"int", "double"}
             if is_signed and len(signs) == 1 and signs[0][0] == "-":
                 return self._literal(signs.pop())

@@ -310,6 +310,7 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
         name = overloads[0].name
         if name in {"or", "orValue"}:
             return or_else(args[0], args[1], unwrap=name == "orValue")
+        # A constant pattern is compiled when upstream plans: a wrong one is refused before any device is seen.
         pattern = (
             args[1].value if name in REGEX_NAMES and args[1].literal else None
         )

@@ -198,6 +198,7 @@ def takes(
         def checked(
             *args: Arguments.args, **keywords: Arguments.kwargs
         ) -> Answer:
+            # Too many arguments, and unknown names, are for the call itself to refuse.
             given: dict[str, object] = dict(zip(names, args, strict=False))
             given.update(keywords)
             for name, kind in kinds.items():

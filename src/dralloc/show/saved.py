@@ -62,6 +62,7 @@ def read_plan(path: Path, compiled: CompiledCluster) -> SavedPlan:
         raise DrallocError(f"{path}: cannot be read: {error}") from None
     document = _document_of(text)
     reader = _PlanReader(path, compiled)
+    # A text that is no such document holds objects: the plan is what its claims got.
     if document is None:
         placements = reader.placements(reader.of_claims())
         return SavedPlan("saved", reader.checked(Solution(placements)))
@@ -202,6 +203,7 @@ class _PlanReader:
                     raise self._refusal(
                         f"places {demand_key} without an allocation of its claim {claim.key}"
                     )
+                # A claim that several demands use gets its devices with the first of them.
                 is_new = claim.key not in granted
                 granted.add(claim.key)
                 grants.append(
@@ -229,6 +231,7 @@ class _PlanReader:
             position = positions.get(RequestName.parse(result.request))
             slot = inventory.slots.get(result.device_id)
             versions = () if slot is None else problem.versions[slot]
+            # While a pool is updated, a device has several versions: the node sees one of them.
             device = next(
                 (version for version in versions if version in seen), None
             )

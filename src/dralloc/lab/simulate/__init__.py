@@ -508,6 +508,7 @@ class SeedTask:
         watched: WatchedPlacer | None = None
         if setting.regret:
             watched = WatchedPlacer(placer, choices, kept)
+        # Decisions alone are held against optima: preemption and moves go to the placer itself.
         simulation = Simulation(
             waiting,
             watched or placer,
@@ -523,6 +524,7 @@ class SeedTask:
             ),
         )
         meter = FragmentationMeter(waiting, placer, setting.warm_up, _LOOKS)
+        # Most arrivals come and leave, so that there are about two instants for each.
         between = max(1, 2 * len(waiting.arrivals) // _CHECKS)
 
         def look(instant: Instant, placer: Placer) -> None:
@@ -610,6 +612,7 @@ def placer_of(
             quick_policy = POLICIES.get(policy)
     if quick_policy is None:
         raise ChoiceError("policy", policy, SIMULATED_POLICIES)
+    # A policy with an order of its own needs everybody who waits at once; the others take one after the other.
     if quick_policy.order is not as_given:
         return BatchPlacer(waiting, partial(place, policy=policy), kept)
     if quick_policy.scoring is None:

@@ -134,6 +134,7 @@ class SimulatedRun:
 
     def allocation_rows(self) -> Iterator[Row]:
         """Yield a row for each time at which somebody began, ended or moved: devices held, and asked for by then."""
+        # By time, how many more devices are held, and how many more are wanted.
         changes: dict[int, list[int]] = defaultdict(lambda: [0, 0])
         for arrival, stay in self.history.stays.items():
             devices = self.devices[arrival]
@@ -142,6 +143,7 @@ class SimulatedRun:
                 changes[stay.started][0] += devices
                 if stay.ended is not None:
                     changes[stay.ended][0] -= devices
+            # A refused arrival has ended without having held anything: it wants nothing any more.
             if stay.ended is not None:
                 changes[stay.ended][1] -= devices
         held = wanted = 0
@@ -318,6 +320,7 @@ class Simulated(Answer):
             regret = run.regret
             if regret is None:
                 continue
+            # The best known answers show what was missed; the bounds say how much it can be at most.
             missed = sum(
                 decision.best - decision.placed for decision in regret.decisions
             )

@@ -143,6 +143,7 @@ def figures_of(
         if stay.arrived >= warm_up
     }
     stays = list(counted.values())
+    # Also those who were evicted later got a place.
     started = [stay for stay in stays if stay.started is not None]
     done = [stay for stay in stays if stay.state is ArrivalState.DONE]
     end = max(
@@ -233,8 +234,10 @@ def _loads(
     offered: dict[Hashable, int] = defaultdict(int)
     allocated: dict[Hashable, int] = defaultdict(int)
     for arrival_index, stay in history.stays.items():
+        # Who never leaves is taken to ask for the whole span.
         duration = incoming.arrivals[arrival_index].duration
         running_time = span if duration is None else duration
+        # Who came during the warm-up offers nothing, but what it holds afterwards is allocated.
         for resource, amount in (
             least_amounts.of(arrival_index).items()
             if stay.arrived >= warm_up

@@ -105,6 +105,7 @@ def preempt(
     best: NodeVictims | None = None
     seen = 0
     for node in nodes:
+        # Where nobody is less important, nobody can give way.
         if node not in by_node or seen == most:
             continue
         candidate = _victims_on(placer, job, by_node[node], since)
@@ -115,6 +116,7 @@ def preempt(
             best = candidate
     if best is None:
         return None
+    # All that was tried was taken back: only now do the victims leave.
     for victim in best.victims:
         placer.release(victim)
     placer.place(job)
@@ -139,6 +141,7 @@ def _victims_on(
     }
     for arrival in held:
         placer.release(arrival)
+    # All have left by now. Each comes back in turn, and stays unless it takes the place that the job has found.
     victims: list[int] = []
     helps = _fits(placer, job)
     for arrival, placement in held.items():
@@ -146,6 +149,7 @@ def _victims_on(
         if helps and not _fits(placer, job):
             placer.release(arrival)
             victims.append(arrival)
+    # The victims come back as well: this was a trial.
     for arrival in victims:
         placer.accept(held[arrival])
     if not helps:
@@ -311,6 +315,7 @@ def _migration(
         The problem of those who wait.
     """
     staying = placements.keys() - set(movable)
+    # In use is what stays. What the others hold is free in the problem of a `Migration`.
     ledger = Ledger(problem)
     charges = charged_grants(
         problem, [placements[arrival] for arrival in sorted(staying)]
@@ -327,6 +332,7 @@ def _migration(
         demand = problem.demands[placement.demand]
         synthetic = {claim.key for claim in demand.claims if claim.is_synthetic}
         first_mover, first_pod = len(movers), len(pods)
+        # What a pod takes of its node goes with its claims, and does not count as a move.
         for mover in _holders(problem, placement):
             (pods if mover.key in synthetic else movers).append(mover)
         options.append(

@@ -312,6 +312,7 @@ class Simulation:
             for kind, events in self._clock.instant():
                 subjects = [event.subject for event in events]
                 self._happen(kind, [who for who in subjects if who is not None])
+            # All that happens at one time is over before anybody is placed.
             if (
                 self._is_due
                 or self._decisions.at_once
@@ -321,6 +322,7 @@ class Simulation:
                 self._decide()
             if self._moves_are_due:
                 self._rearrange()
+            # Planned last, as it depends on who still waits, and on what has changed.
             self._plan(EventKind.DECISION, self._decisions.every)
             move_times = self._room.move_times
             if move_times is not None:

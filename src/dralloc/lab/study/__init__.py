@@ -198,6 +198,7 @@ def _points(
         for seed in (range(seeds) if isinstance(seeds, int) else seeds)
         for share in shares
     )
+    # One more than is allowed shows that there are too many; seeds may come without end.
     points = list(islice(seeds_and_shares, _MOST_POINTS + 1))
     if not points:
         raise DrallocError(
@@ -223,6 +224,7 @@ def _finish(  # noqa: PLR0913 - what to do, how, and who is told
     for (seed, share, name), key in keys.items():
         if key not in journal.rows:
             undone.setdefault((seed, share), {})[name] = modes[name]
+    # The modes of a point share what is compiled: one trial has all that are missing of it.
     trials = [
         Trial(scenario, seed, share, todo, choices)
         for (seed, share), todo in undone.items()
@@ -257,17 +259,20 @@ def _keys(
         for name, value in asdict(choices).items()
         if name not in _NO_MATTER
     }
+    # How the optimum is searched for matters to its rows alone: those of other modes stay finished.
     of_search = {
         field.name: matters.pop(field.name)
         for field in fields(Options)
         if field.name in matters
     }
     common = [_FORMAT, scenario.identity, matters]
+    # A policy of the user's is known by its source, as its name does not say what it does.
     written = {
         name: mode if isinstance(mode, str) else identity_of(mode)
         for name, mode in modes.items()
     }
     config = choices.scheduler_config
+    # What the configuration says counts, not where it is.
     own_choices: dict[str, object] = {
         Mode.OPTIMAL: of_search,
         Mode.SCHEDULER: [

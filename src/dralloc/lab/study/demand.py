@@ -75,6 +75,7 @@ def scaled(
         )
     full_rounds, part = divmod(round(count), max(len(demands), 1))
     drawn = _drawn(demands, part, Random(f"{seed}")) if part else ()
+    # The first round says who stays, each further one who is copied. Below 1 the first is what was drawn.
     rounds = [*[range(len(demands))] * full_rounds, drawn]
     waiting = [
         DrawnDemands.of(compiled, demands, demand_indices)

@@ -153,13 +153,16 @@ def _described(make: Any) -> Iterator[str]:
         yield joblib.hash((make.args, make.keywords))
         yield from _described(make.func)
         return
+    # What a callable object does stands in its class.
     function = make if inspect.isroutine(make) else type(make).__call__
     yield f"{function.__module__}.{function.__qualname__}"
     try:
         yield inspect.getsource(function)
     except (OSError, TypeError):
+        # Without a source, as for what was typed into a console, compiled code counts; a built-in function has neither.
         code = getattr(function, "__code__", None)
         yield joblib.hash(None if code is None else marshal.dumps(code))
+    # It also depends on the values of its closure, and on the object that it belongs to.
     yield joblib.hash(
         [
             cell.cell_contents

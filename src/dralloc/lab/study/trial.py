@@ -74,6 +74,7 @@ class Trial:
         checked = answers.timings.get("check", 0.0)
         plan = answers.by(way)
         check = answers.timings["check"] - checked
+        # Seconds add up over all modes. What several build on, such as first fit, counts where it is asked for first.
         solve = sum(answers.timings.values()) - before - check
         figures = plan.metrics
         first = plan.tiers[0] if plan.tiers else None

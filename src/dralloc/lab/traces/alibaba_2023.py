@@ -100,7 +100,9 @@ def openb(nodes: File, pods: File) -> ClusterTrace:
             raise ValueError("creation_time is empty")
         if not kind.gpus:
             return None
+        # Pods that want the same are copies of one template.
         template = kinds.setdefault(kind, f"kind-{len(kinds):04}")
+        # Requests name the classes of models, so there must be one even of a model that no node has.
         models.update(dict.fromkeys(kind.models))
         return arrival_between(
             begin, seconds_of(row["deletion_time"]), template

@@ -87,6 +87,7 @@ def read_rows(file: File, parse: Callable[[dict[str, str]], T]) -> list[T]:
                         f"{path}: there is no column {error.args[0]}"
                     ) from None
                 except (ValueError, TypeError, AttributeError) as error:
+                    # A line that is too short has None in the columns that it lacks.
                     raise DrallocError(
                         f"{path}: line {reader.line_num}: {error}"
                     ) from None

@@ -123,6 +123,7 @@ def mig_month(  # noqa: PLR0913 - all with usual values
     slices_per_arrival = sum(
         share * _PROFILES[profile].slices for profile, share in shares.items()
     ) / sum(shares.values())
+    # Little's law: what is in use on average is arrivals per hour, times their hours, times their slices.
     per_hour = load * nodes * gpus * _SLICES / slices_per_arrival / mean_hours
     arrivals = PoissonArrivals(
         {_mig_class(profile): share for profile, share in shares.items()},
@@ -150,6 +151,7 @@ def _mig_node(node: str, gpus: int) -> Iterator[Json]:
         for gpu in range(gpus)
     ]
     yield wire_node(node)
+    # A slice has either counter sets or devices, so that a pool has one slice more than there are GPUs.
     yield wire_slice(node, f"{node}-counters", 1 + gpus, sharedCounters=sets)
     for gpu in range(gpus):
         devices: list[Json] = []

@@ -63,6 +63,7 @@ def philly(trace: File, machines: Mapping[int, int]) -> ClusterTrace:
         )
 
     jobs = read_rows(trace, read)
+    # Timestamps are dates: the trace begins with the earliest job.
     first = min((time for time, *_ in jobs), default=0.0)
     arrivals: list[Arrival] = []
     counts: dict[int, None] = {}

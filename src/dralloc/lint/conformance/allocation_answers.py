@@ -142,6 +142,7 @@ def _batch_answer(
             "error": str(error) if error else None,
         }
         pods.append({"name": name, **fared})
+    # Over all pods together, so that a share of a claim that several of them use has one name.
     name_shares(
         [allocation for pod in pods for allocation in pod["allocations"] or ()]
     )

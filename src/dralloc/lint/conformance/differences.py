@@ -27,6 +27,7 @@ def first_difference(expected: Any, actual: Any, path: str = "") -> str:
                 return difference
         return ""
     if isinstance(expected, list) and isinstance(actual, list):
+        # What differs in the first items says more than that there are not as many of them.
         for item_index, (expected_item, actual_item) in enumerate(
             zip(expected, actual, strict=False)
         ):

@@ -240,6 +240,7 @@ def _comparable(status: Json) -> dict[str, Any]:
     answer: dict[str, Any] = {"devices": {}, **allocation}
     if config := answer["devices"].get("config"):
         served = {result["request"] for result in answer["devices"]["results"]}
+        # Entries that are equal in these words become one, in the place of the first.
         distinct: dict[str, Json] = {}
         for entry in config:
             is_for_all = _covers(entry, served)

@@ -58,6 +58,7 @@ def run_scheduler(run: Json) -> CaseOutcome:
         replays.append(Replay(run, compiled, profiles, order))
         if not replays[-1].difference:
             break
+    # If no order agrees, the one that agrees longest says most.
     longest = max(replays, key=lambda replay: replay.agreed)
     difference = longest.difference or _broken_rules(run, compiled, profiles)
     return CaseOutcome(run["name"], _PROFILE, longest.attempts, difference)

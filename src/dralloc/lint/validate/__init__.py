@@ -86,6 +86,7 @@ def validate(
     position = {
         identity: index for index, identity in enumerate(cluster.sources)
     }
+    # `stored.dropped` is complete: it was noted while the context's cluster was made.
     broken = [
         *((owner, DROPPED, issue) for owner, issue in stored.dropped),
         *_broken(context),

@@ -395,6 +395,7 @@ class Candidates:
             id(published): slice_index
             for slice_index, published in enumerate(cluster.slices)
         }
+        # Of a pool, only the newest generation publishes devices.
         pools: dict[PoolID, list[int]] = {}
         for pool in context.view(find_pools):
             pools[pool.id] = [
@@ -409,6 +410,7 @@ class Candidates:
             features,
             rules,
         )
+        # Criteria name a claim for their messages alone: here nobody asks.
         self._of_class = {
             name: self._table.add(Criteria(_NOBODY, published, (), (), ()))
             for name, published in self.classes.items()

@@ -269,6 +269,7 @@ def walk(
         return
     steps_below = steps[1:]
     for wire, python, repeated in steps[0]:
+        # Conditions and network data of drivers are kept as plain data, in which an absent field is empty.
         below = (
             value.get(wire, "")
             if isinstance(value, dict)

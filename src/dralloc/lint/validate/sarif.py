@@ -86,6 +86,7 @@ def _location(violation: Violation) -> Json:
     if match:
         logical["properties"] = {"document": int(match["number"])}
     location: Json = {"logicalLocations": [logical]}
+    # A source in angle brackets, such as standard input, is no file.
     if file and not file.startswith("<"):
         path = PurePath(file)
         uri = path.as_uri() if path.is_absolute() else path.as_posix()

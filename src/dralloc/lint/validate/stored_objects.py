@@ -185,6 +185,7 @@ def _without(value: Any, steps: Place, at: str, paths: list[str]) -> Any:
             f"{at}.{step.wire}".removeprefix("."),
             len(paths),
         )
+        # A field with its default says nothing, so that nothing is lost with it.
         absent = _default(value, step.python)
         if below is None or below == absent:
             continue
@@ -195,6 +196,7 @@ def _without(value: Any, steps: Place, at: str, paths: list[str]) -> Any:
         else:
             paths.append(path)
             below = absent
+        # Only what lost something is copied, with all that is around it.
         if len(paths) > before:
             value = _with(value, step.python, below, is_set=below is not absent)
     return value

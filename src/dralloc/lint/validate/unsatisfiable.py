@@ -291,6 +291,7 @@ def _incomparable(context: ValidationContext) -> Iterator[RulePart[str]]:
                 if covers(constraint.requests, alternative.name)
                 and alternative.offers
             ]
+            # Where a class or a selector has a defect, other violations say so, and the devices are not known.
             if not attribute or not all(
                 alternative.can_be_judged for alternative in covered
             ):
@@ -301,6 +302,7 @@ def _incomparable(context: ValidationContext) -> Iterator[RulePart[str]]:
                 else "distinctAttribute"
             )
             for alternative in covered:
+                # A derived attribute is not published: an expression computes it for each candidate.
                 derived = any(
                     derivation.name == attribute
                     for derivation in alternative.request.derived_attributes

@@ -282,6 +282,7 @@ def fence_for(
         if served
         else "the API server serves no DeviceTaintRules"
     )
+    # With ``auto``, rules are taken only where they are sure to be honoured; by name, also where nobody can say.
     if kind is FenceKind.AUTO:
         return FenceChoice(
             rules if served and support is RuleSupport.WORKS else nodes, why
@@ -427,12 +428,14 @@ def _pod(key: ClaimKey, node: Json | None, run: str) -> Json:
             for node_taint in node.get("spec", {}).get("taints") or ()
             if node_taint.get("key") != FENCE
         ]
+    # kube-scheduler looks for cordons before it looks for taints: of a cordoned node it would say nothing else.
     cordon = {"key": CORDON_TAINT.key, "effect": CORDON_TAINT.effect}
     required = {
         "requiredDuringSchedulingIgnoredDuringExecution": {
             "nodeSelectorTerms": [term]
         }
     }
+    # Namespaces with the Pod Security Standard "restricted" refuse pods without these security contexts.
     container = {
         "name": "probe",
         "image": "probe",

@@ -662,11 +662,13 @@ class BindingWatch:
             waiting = sum(verdict is None for verdict in verdicts.values())
             if not waiting or quiet >= self.limit:
                 break
+            # With each pod that is newly bound, the limit begins anew.
             if len(awaited) - waiting > bound:
                 bound, quiet = len(awaited) - waiting, 0.0
             self.pause(_INTERVAL)
             quiet += _INTERVAL
         late = {key for key, verdict in verdicts.items() if verdict is None}
+        # A pod without a verdict is there, and so it is in `held`.
         unbound = {
             demand.key: self._unbound(demand, held[demand.pod])
             for demand in awaited

@@ -470,6 +470,7 @@ class ApplyRun:
         }
         if self.objects.dry:
             return
+        # By the journal, as a run with which this one goes on may have taken gates already.
         gated = {
             ClaimKey(*entry["pod"])
             for entry in self.journal.of(JournalStep.RELEASE)
@@ -486,6 +487,7 @@ class ApplyRun:
         differences = BindingWatch(
             self.pods or self._listed_pods, limit, self.pause
         ).differences(awaited)
+        # What is not bound under the fence may be bound after it: the last look tells.
         if late:
             self._reasons |= differences
 
@@ -711,6 +713,7 @@ class ApplyRun:
     def _lift(self, parts: Iterable[str]) -> None:
         """Lift all parts that can be lifted, those whose answer was lost, or that are refused, a few times."""
         lifts = [partial(self.fence.lift, part) for part in parts]
+        # Without a probe, nothing was made that asks about the fence.
         sweeps = [self.fence.sweep] if self.probe is not None else []
         held: list[Callable[[], None]] = [*lifts, *sweeps]
         failure = ""

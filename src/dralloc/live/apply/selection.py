@@ -166,6 +166,7 @@ class Selection:
             for pod in pods
             for key in claims_of(pod)
         }
+        # A claim is selected if any of the pods that use it is, whatever the others are.
         used |= {
             key: True
             for pod in pods
@@ -182,6 +183,7 @@ class Selection:
             elif not _is_unallocated(resource) or used.get(
                 key, self._selects(resource) and not self.gated
             ):
+                # A claim that no pod uses has no gate: it is not selected where only gated pods are.
                 yield resource
 
     def _selects(self, resource: Json) -> bool:
@@ -408,6 +410,7 @@ class Question:
         lost = list(_lost(cluster, claims))
         if lost:
             return lost
+        # The checker judges an answer to what is pending: so written claims become pending, and what they got is it.
         bare = replace(
             cluster,
             claims=tuple(

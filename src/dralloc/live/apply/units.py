@@ -187,6 +187,7 @@ def units_of(plan: Plan) -> tuple[list[WriteUnit], list[Aside]]:
     units: list[WriteUnit] = []
     asides: list[Aside] = []
     for group in _groups(plan):
+        # A unit is written as a whole, so that a claim that is missing holds back all of it.
         waiting = [
             (placed, key)
             for placed in group

@@ -298,6 +298,7 @@ class LeaderLease:
         changes = int(lease["spec"].get("leaseTransitions") or 0) + (
             holder != self.identity
         )
+        # The metadata have the version that was seen: of two replicas that find it free, the server refuses the second.
         if not is_current(
             lambda: self.objects.replace(
                 LEASES, {**lease, **self._lease(lease, changes)}

@@ -144,6 +144,7 @@ class PodNotes:
             "count": 1,
             "source": {"component": self.component},
         }
+        # A conflict means that the same was said before: then that event counts once more.
         if not is_current(lambda: self.objects.create(EVENTS, event)):
             event_key = ClaimKey(key.namespace, _event_name(pod, why))
             times = (

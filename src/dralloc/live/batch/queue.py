@@ -402,11 +402,13 @@ class BatchQueue:
             for aside in outcome.unplaced
             if aside.key in waiting
         }
+        # Read again after the batch: explanations are about what it has left.
         still_waiting = self.waiting()
         cluster = self._view().cluster
         reasons = reasons_for(
             self.question, cluster, still_waiting, plan_reasons
         )
+        # Released pods have no gate any more: only the list from before the batch has them.
         self.notes.take_back(waiting, outcome.released)
         self.notes.tell(
             still_waiting,

@@ -113,6 +113,7 @@ class Transport:
                     lambda: self._exchange(method, path, query or {}, body)
                 )
             except _Later as later:
+                # A server that was reached before is waited for, for a while, also when all attempts are used up.
                 is_away = (
                     later.unsent
                     and self._was_reached
@@ -120,6 +121,7 @@ class Transport:
                 )
                 if attempts == self._limits.retries and not is_away:
                     raise later.failure from None
+                # The change may have been made: only who looks again can say.
                 if method != "GET" and not (
                     later.unsent or isinstance(later.failure, Refused)
                 ):
@@ -132,6 +134,7 @@ class Transport:
                     self._limits.pause * 2**attempts, _LONGEST
                 )
                 sleep(max(0, min(pause, self._end - monotonic())))
+                # As long as it is away, the last attempt is repeated, and the time counts instead.
                 attempts += (
                     0 if is_away and attempts == self._limits.retries else 1
                 )

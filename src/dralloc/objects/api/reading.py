@@ -185,6 +185,7 @@ def _object_of(model: Any) -> _Form:
     by_wire_name = {
         wire_name: _form(hints[name]) for wire_name, name in names.items()
     }
+    # What is in a field that is not known stays as it is: the field itself becomes a finding.
     unknown = _Form(None, _as_it_is)
 
     def fill(value: Any) -> Any:
@@ -539,6 +540,7 @@ class ObjectReader:
             read_object = self._validated(
                 model, _without_nulls(body, model), raw, source
             )
+        # A finding about a specification is to be told of each object that has it: such a one is not kept.
         if (
             key is not None
             and read_object is not None
@@ -565,8 +567,10 @@ class ObjectReader:
             self._reject(raw, source, field_path(path), rule)
         if older and self.mended is None:
             return None
+        # With such requests the object is refused by now; in the form that they have, it shows what else is wrong.
         form = "v1beta1" if older else version
         body = CONVERSIONS[form](model.kind, body)
+        # A slice without a name goes the long way, which makes one of ``generateName`` or refuses it.
         quick = self.slices.read(body) if model is ResourceSlice else None
         if quick is not None and quick.name:
             return quick

@@ -211,6 +211,7 @@ def rebuilt(value: Any, schema: Schema, leaf: Leaf) -> Any:
         return value if isinstance(value, str) and is_time(value) else ABSENT
     elif isinstance(value, str) and isinstance(schema, _TEXTS):
         return leaf(schema, value)
+    # What comes here has no mark by which it stays, or another form than its schema says.
     return {} if schema is Removed.CONTENT else ABSENT
 
 

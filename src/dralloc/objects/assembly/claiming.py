@@ -126,8 +126,10 @@ class Claiming:
             ),
             None,
         )
+        # A status without a name says that no claim had to be made (``PodResourceClaimStatus``).
         if status is not None and status.resource_claim_name is None:
             return None
+        # Without a status, a claim that belongs to the owner and names the pod's entry is the one that was made.
         name = (
             status.resource_claim_name
             if status

@@ -89,6 +89,7 @@ class Objects:
         elif self._overriding and file_of(source) != file_of(self.sources[key]):
             rule = f"overrides the one{where or ' that was given before'}"
             self.findings.append(Finding(source, added.title, "", rule))
+            # It takes the place of the one that it overrides, so that the order stays.
             same_type = self._by_type[type(added)]
             same_type[
                 next(

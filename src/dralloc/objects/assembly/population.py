@@ -72,6 +72,7 @@ class Population:
                     **({"": named.value} if named.global_default else {}),
                 }
             )
+        # Pods that are given keep their names, wherever they stand: one that is made gives way.
         pod_keys = {pod.key for pod in self.objects.of(Pod)}
         spoken_for = _SpokenFor(self.objects)
         for source in self.objects:
@@ -85,6 +86,7 @@ class Population:
                         else pod
                     )
                     pod_keys.add(expanded.key)
+                    # Findings about a pod that is made point to its owner.
                     self.objects.sources[identity(expanded)] = (
                         self.objects.sources[identity(source)]
                     )

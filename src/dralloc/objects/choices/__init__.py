@@ -306,6 +306,7 @@ def spelled_out(
 
     def decorate(function: Function) -> Function:
         written = signature(function)
+        # The words by name take the place of ``**words``.
         parameters = [
             parameter
             for parameter in written.parameters.values()
@@ -314,6 +315,7 @@ def spelled_out(
         taken = {parameter.name for parameter in parameters}
         for name, annotation in words.__annotations__.items():
             if name not in taken:
+                # A TypedDict keeps an annotation that is a text as a forward reference.
                 text = getattr(annotation, "__forward_arg__", annotation)
                 parameters.append(
                     Parameter(

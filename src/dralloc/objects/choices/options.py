@@ -133,6 +133,7 @@ class Options:
 
     def __post_init__(self) -> None:
         require_fields(self, _KINDS)
+        # Asked like this, not-a-number is refused as well.
         if self.time_limit is not None and not self.time_limit > 0:
             raise ModelError(
                 f"time limit: {self.time_limit} is not a positive number of seconds"

@@ -264,6 +264,7 @@ class Loading:
 
     def reading(self) -> Reading:
         """Return the usable objects put together, and the faults of the rest."""
+        # A finding without object and field is about a text that cannot be read, or is no object at all.
         unreadable = [
             finding
             for finding in self.reader.errors
@@ -449,6 +450,7 @@ class Loading:
                 f"is {_name_of(document)}, not an object",
             )
             return
+        # Null in place of items is an empty list, as in Go. Without the field, this is an object like any other.
         if is_list(document.get("kind")) and isinstance(
             document.get("items", ""), list | None
         ):

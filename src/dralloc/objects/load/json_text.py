@@ -270,10 +270,12 @@ def split_list(
     if opening is None:
         return None
     indent, first_key = opening.groups()
+    # Between items is the same blank as before the first one, or a single space, as Python's json writes it.
     separators = (b"}," + indent + first_key, b"}, " + first_key)
     separator = next(
         (candidate for candidate in separators if candidate in data), None
     )
+    # From the end on, as fields of the list may stand behind its items, with brackets of their own.
     closing = len(data)
     for _ in range(_CLOSING_BRACKETS if separator else 0):
         closing = data.rfind(b"]", opening.end(), closing)

@@ -62,6 +62,7 @@ def _in_v1(raw: Json, leaf: Leaf) -> Json:
         )
         if model is not ResourceSlice:
             body = from_kep5075_alpha(model.kind, body)
+    # These have the form of v1 now, or are read alike in every version; other kinds keep theirs.
     if issubclass(model, ResourceObject | PodOwner):
         api_version = model.api_version
     return {

@@ -78,6 +78,7 @@ class NamesFound:
             if mark in _NAMED_BY_CEL:
                 self.words.update((text, *text.split("/")))
         elif mark in (LabelKey.ASKED, LabelKey.KEPT):
+            # Keys that stay only if some selector names them are noted where one does.
             self.add(Name.KEY, text)
             if mark is LabelKey.ASKED:
                 self.selector_keys.add(text)
@@ -100,6 +101,7 @@ class NamesFound:
         everywhere = self._ordered(
             set(self.names[Name.NODE]), set(self.names[Name.POOL])
         )
+        # In the order of the kinds: what is a name in several places gets the word of the first of them.
         for kind in Name:
             if kind not in (Name.NODE, Name.POOL, Name.UID, *_OWN):
                 everywhere |= self._numbered(
@@ -124,11 +126,13 @@ class NamesFound:
             for kind in _OBJECTS
             for name, new in by_kind[kind].items()
         } | everywhere
+        # What expressions name, or what may be an amount, is replaced only where it is known to be a name.
         text = {
             name: new
             for name, new in objects.items()
             if name not in self.words and not is_quantity(name)
         }
+        # Inside of longer texts, what also occurs in such words, in code or among texts that stay is left alone.
         parts = {part for word in self.words for part in parts_of(word)}
         return Names(
             everywhere,

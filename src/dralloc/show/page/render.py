@@ -117,11 +117,13 @@ def progress_pictures(
 ) -> Iterator[Picture]:
     """Best and bound over time, for each tier of which more is known than how it ended."""
     timings = plan.solution.timings
+    # Phases follow each other: a tier ends when all phases up to it have taken their time.
     end = timings.get("classes", 0.0) + timings.get("survey", 0.0)
     for tier_index, tier in enumerate(plan.tiers):
         end += timings.get(tier.name, 0.0)
         of_tier = [record for record in records if record.phase == tier.name]
         if of_tier:
+            # What was reported last need not be how the tier ended.
             of_tier.append(
                 Progress(
                     tier.name,

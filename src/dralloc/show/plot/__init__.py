@@ -395,6 +395,7 @@ def _draw(
     before = [row.share_before for row in rows]
     added = [max(0.0, row.share - row.share_before) for row in rows]
     bars(ax, positions, before, thickness, BEFORE.style(colours))
+    # matplotlib draws hatches in the colour of the edge, so that the outline is a second, empty bar.
     ax.barh(
         positions,
         before,

@@ -78,6 +78,7 @@ def device_map(
     either = (
         only_here if beside is None else only_here | _only_here(beside, plan)
     )
+    # Both answers count alike, so that the maps of a pair have the same rows.
     shown = most_telling(
         all_rows, _tellings((*held, *held_beside), either), max_nodes
     )
@@ -90,6 +91,7 @@ def device_map(
         if beside is not None and only_here
         else ""
     )
+    # The legend comes before the layout, as the first row begins below it.
     legend = Legend.of(
         _entries(held, profiles, Palette(profiles), starred), top
     )

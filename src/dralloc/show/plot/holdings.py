@@ -59,6 +59,7 @@ def _before(plan: Plan, profiles: RequestProfiles) -> Iterator[HeldDevice]:
     for claim in plan.compiled.cluster.claims:
         for result in claim.results:
             device_index = device_indices.get(result.device_id)
+            # A device that is not published any more has no box to be drawn in.
             if device_index is not None:
                 amounts = tuple(
                     (name, amount.nanos)

@@ -72,13 +72,8 @@ def rows(problem: Problem) -> tuple[MapRow, ...]:
         list
     )
     for unit in _units(problem, reach):
-        by_nodes[
-            tuple(
-                sorted(
-                    {node for device in unit.devices for node in reach[device]}
-                )
-            )
-        ].append(unit)
+        reaching = {node for device in unit.devices for node in reach[device]}
+        by_nodes[tuple(sorted(reaching))].append(unit)
     ordered = sorted(by_nodes, key=lambda nodes: (len(nodes) > 1, nodes))
     return tuple(
         MapRow(_name(problem, nodes), nodes, tuple(by_nodes[nodes]))
@@ -108,6 +103,7 @@ def _units(
                 for counter_index, _ in device.consumes
             }
         )
+        # A device that consumes of several sets lies in each. The versions of a lone one share a slot, and so a box.
         for unit_key in sets or (device.slot,):
             by_unit[unit_key].append(index)
     counters: dict[tuple[str, str, str], list[CounterIndex]] = defaultdict(list)

@@ -109,8 +109,10 @@ def _embed(element: ET.Element, name: str) -> None:
         _NAMESPACE.sub("", key): " ".join(value.split())
         for key, value in element.attrib.items()
     }
+    # matplotlib writes a turn by 0 at each text that is not turned.
     if attributes.get("transform", "").startswith(_NO_TURN):
         del attributes["transform"]
+    # A colour becomes a variable in a style only (`_themed`), and what begins with # is a reference from then on.
     if attributes.get("fill", "").startswith("#"):
         attributes["style"] = (
             f"fill: {attributes.pop('fill')}; {attributes.get('style', '')}"

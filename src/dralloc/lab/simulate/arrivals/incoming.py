@@ -128,6 +128,7 @@ def incoming(
         .without_pending()
         .with_pods(writer.pods.values(), writer.claims.values())
     )
+    # `Scenario.without_pending` drops the groups of the cluster: those of the trace are the only ones.
     groups = {group.key: group for group in writer.groups(in_order, copies)}
     compiled = compile_cluster(
         replace(scenario.cluster, pod_groups=groups), choices
@@ -198,6 +199,7 @@ class _PodWriter:
                 ),
             )
         metadata = changed(pattern.metadata, name=key.name, namespace=namespace)
+        # The pod's entries still name what its template uses: the claims of its own stand beside it in `pods`.
         claims = [
             self._claim(key, claim_index, template_spec)
             for claim_index, template_spec in enumerate(specs)
@@ -259,6 +261,7 @@ class _PodWriter:
         metadata = ObjectMeta(
             namespace=template.namespace, labels=pod.metadata.labels
         )
+        # A copy is bound nowhere, held back by no gate, and in no group but that of its arrival.
         alone = changed(
             pod.spec,
             node_name=None,

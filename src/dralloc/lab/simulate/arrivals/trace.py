@@ -91,6 +91,7 @@ def read_trace(path: str | PathLike[str]) -> tuple[Arrival, ...]:
     """
     where = Path(path)
     try:
+        # A byte order mark, as spreadsheets write it, must not become part of the first column's name.
         text = where.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = (

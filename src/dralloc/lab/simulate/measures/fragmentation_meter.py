@@ -110,12 +110,14 @@ class FragmentationMeter:
         """Measure, if it is time to."""
         if not (self._times and time >= self._times[-1]):
             return
+        # Several times may have come since the last event: one look stands for all of them.
         while self._times and time >= self._times[-1]:
             self._times.pop()
         amounts = dict.fromkeys(FragmentationCause, 0)
         free = 0
         ledger = self._placer.whole_ledger()
         for node in self._nodes:
+            # `of_node` also reads the states of the node's components anew, by which `parts` goes.
             self._states.of_node(node)
             parts = self._expected.parts(node)
             if parts is None:
@@ -123,6 +125,7 @@ class FragmentationMeter:
             free += parts.left
             for cause, amount in self._by_cause(node, parts, ledger):
                 amounts[cause] += amount
+        # Amounts are sums over all demands of the mix, so that what is free counts once for each of them.
         whole = int(self._popularity.sum()) * free
         if whole:
             shares = {
