@@ -109,6 +109,27 @@ def test_devices_are_counted_by_what_they_are_to_the_next_claim() -> None:
     assert memory == [("counter", "memory", 70, 40, 30)]
 
 
+def test_nothing_is_free_of_a_shared_device_that_somebody_has_as_a_whole() -> (
+    None
+):
+    shared = gpus(
+        1, allowMultipleAllocations=True, capacity={"memory": {"value": "8Gi"}}
+    )
+    objects = [
+        device_class(),
+        node("one"),
+        resource_slice(shared, name="one", pool="one", nodeName="one"),
+        allocated("held", {"device": "gpu-0", "pool": "one"}),
+    ]
+    [memory] = dralloc.capacity(cluster(objects)).amounts
+    assert memory.in_use == memory.total
+    assert not memory.largest
+    # So it is in the figures of an answer, and for what is stranded.
+    [utilisation] = dralloc.allocate(cluster(objects)).metrics.utilisation
+    assert utilisation.used == utilisation.before == memory.total
+    assert dralloc.stranded(cluster(objects)).headline.startswith("0 of 1 ")
+
+
 def test_a_device_of_which_somebody_has_a_share_is_in_use() -> None:
     shared = gpus(
         2, allowMultipleAllocations=True, capacity={"memory": {"value": "8Gi"}}

@@ -575,9 +575,12 @@ def _amounts(compiled: CompiledCluster) -> Iterator[AmountRow]:
         # shared.
         device = problem.devices[versions[-1]]
         consumed = problem.usage.consumed.get(slot, {})
+        # Somebody may have a shareable device as a whole: then no share of it is free.
+        is_held = slot in problem.usage.held
         for entry in device.capacity.values() if device.shareable else ():
             if entry.consumable:
-                free = entry.total - consumed.get(entry.name, 0)
+                used = entry.total if is_held else consumed.get(entry.name, 0)
+                free = entry.total - used
                 key = device.id.driver, entry.name
                 capacities[key].append((entry.total, free))
     for kind, amounts in ("counter", counters), ("capacity", capacities):

@@ -206,18 +206,18 @@ def _counters(ledger: Ledger) -> _Amounts:
 
 def _capacities(ledger: Ledger) -> _Amounts:
     problem = ledger.problem
+    usage = problem.usage
     for slot, versions in problem.versions.items():
         device = problem.devices[versions[0]]
-        before, after = (
-            problem.usage.consumed.get(slot, {}),
-            ledger.consumed.get(slot, {}),
-        )
+        # Somebody may have a shareable device as a whole; nobody else gets a share of it.
+        is_held = slot in usage.held
+        before = usage.consumed.get(slot, {})
+        after = ledger.consumed.get(slot, {})
         for name, capacity in (
             device.capacity.items() if device.shareable else ()
         ):
             if capacity.consumable:
-                yield (
-                    device.id.driver,
-                    name,
-                    (capacity.total, before.get(name, 0), after.get(name, 0)),
-                )
+                total = capacity.total
+                used_before = total if is_held else before.get(name, 0)
+                used = total if is_held else after.get(name, 0)
+                yield device.id.driver, name, (total, used_before, used)

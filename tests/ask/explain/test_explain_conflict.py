@@ -430,6 +430,27 @@ def test_what_is_impossible_does_not_compete() -> None:
     assert not explanation.competition.possible
 
 
+def test_a_member_competes_with_others_of_its_gang() -> None:
+    members = [pod(f"member-{index}", f"claim-{index}") for index in range(3)]
+    for member in members:
+        member["spec"]["schedulingGroup"] = {"podGroupName": "pair"}
+    pair = {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "PodGroup",
+        "metadata": {"name": "pair", "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
+    }
+    claims = [claim(f"claim-{index}", request()) for index in range(3)]
+    explanation = explain(
+        one_node(pair, claims, members),
+        pod="default/member-2",
+        mode=Mode.OPTIMAL,
+    )
+    assert explanation.competition is not None
+    assert explanation.competition.possible
+    assert len(explanation.competition.displaced) == 1
+
+
 def test_an_error_is_no_conflict_of_the_model() -> None:
     explanation = explain(
         one_node(

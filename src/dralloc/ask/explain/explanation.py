@@ -220,15 +220,11 @@ def compete(
     """Solve the problem again with a demand that is worth more than all others together."""
     total = sum(demand.weight for demand in problem.demands)
     members = set(_mates(problem, demand_index))
-    # Any answer with the demand has to outweigh those without. The others of its gang count for as much, as it may need
-    # them.
-    demands = tuple(
-        replace(demand, weight=demand.weight * (total + 1))
-        if index in members
-        else demand
-        for index, demand in numbered(problem.demands)
-    )
-    forced = solve(replace(problem, demands=demands), options, hint=optimum)
+    # Any answer with the demand outweighs those without. Of its gang as many come as it needs: they count as before.
+    demands = list(problem.demands)
+    demands[demand_index] = replace(demands[demand_index], weight=total + 1)
+    weighed = replace(problem, demands=tuple(demands))
+    forced = solve(weighed, options, hint=optimum)
     before = {placement.demand for placement in optimum.placements}
     after = {placement.demand for placement in forced.placements}
 
