@@ -119,6 +119,18 @@ def test_a_change_without_answer_is_not_repeated_and_a_question_is(
         assert len(heard) == 1 + 1 + QUICK.retries
 
 
+def test_a_change_without_answer_is_unanswered_on_the_last_attempt_too(
+    tmp_path: Path,
+) -> None:
+    limits = ReadLimits(seconds=30, retries=0)
+    with (
+        hanging_up(tmp_path, []) as kubeconfig,
+        connect(kubeconfig, limits=limits) as api,
+        pytest.raises(Unanswered, match="whether it was done is not known"),
+    ):
+        api.wire.send("PATCH", "/x", {}, {"a": 1})
+
+
 def test_in_a_pod_the_cluster_is_that_of_the_pod(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

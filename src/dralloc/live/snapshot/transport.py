@@ -113,6 +113,13 @@ class Transport:
                     lambda: self._exchange(method, path, query or {}, body)
                 )
             except _Later as later:
+                # The change may have been made: only who looks again can say. So after the last attempt, too.
+                if method != "GET" and not (
+                    later.unsent or isinstance(later.failure, Refused)
+                ):
+                    raise Unanswered(
+                        f"{later.failure}; whether it was done is not known"
+                    ) from None
                 # A server that was reached before is waited for, for a while, also when all attempts are used up.
                 is_away = (
                     later.unsent
@@ -121,13 +128,6 @@ class Transport:
                 )
                 if attempts == self._limits.retries and not is_away:
                     raise later.failure from None
-                # The change may have been made: only who looks again can say.
-                if method != "GET" and not (
-                    later.unsent or isinstance(later.failure, Refused)
-                ):
-                    raise Unanswered(
-                        f"{later.failure}; whether it was done is not known"
-                    ) from None
                 if later.unsent and not is_away:
                     raise later.failure from None
                 pause = later.seconds or min(
