@@ -128,6 +128,25 @@ def test_recorded_bindings_are_held_against_the_objects(
     assert "no room on node" in run_scheduler(run).difference
 
 
+def test_a_run_passes_by_a_later_order_after_one_that_differs_in_devices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both agree on every attempt; two nodes disagree on the size of an image that nobody uses."""
+    run = copy.deepcopy(runs(OWN)["most-allocated.json.gz"])
+    nodes = [
+        document for document in run["objects"] if document["kind"] == "Node"
+    ]
+    for size, node in enumerate(nodes[:2]):
+        images = [{"names": ["unused"], "sizeBytes": size}]
+        node["status"]["images"] = images
+    differences = iter(["claims of a/b: device", ""])
+    monkeypatch.setattr(
+        Replay, "_device_difference", lambda _: next(differences)
+    )
+    assert run_scheduler(run).passed
+    assert list(differences) == []
+
+
 def test_a_claim_that_is_being_allocated_turns_its_next_user_away() -> None:
     """Only where an attempt before has decided about the claim."""
     files = runs(OWN)

@@ -58,8 +58,10 @@ def run_scheduler(run: Json) -> CaseOutcome:
         replays.append(Replay(run, compiled, profiles, order))
         if not replays[-1].difference:
             break
-    # If no order agrees, the one that agrees longest says most.
-    longest = max(replays, key=lambda replay: replay.agreed)
+    # If no order agrees, the one that agrees longest says most. One that agrees on all attempts may differ in devices.
+    longest = max(
+        replays, key=lambda replay: (not replay.difference, replay.agreed)
+    )
     difference = longest.difference or _broken_rules(run, compiled, profiles)
     return CaseOutcome(run["name"], _PROFILE, longest.attempts, difference)
 
