@@ -355,6 +355,18 @@ def test_loads_and_the_share_of_the_poorest() -> None:
     assert (row["refused"], row["done"], row["max_min_share"]) == (1, 2, 0)
 
 
+def test_loads_are_those_of_the_time_that_was_simulated() -> None:
+    """Eight seconds of one GPU are asked for in four seconds of two, and six of them are held by then."""
+    arrivals = [
+        Arrival(0, ONE, 2000),
+        Arrival(0, ONE, 6000),
+        Arrival(9000, BOTH, 1000),
+    ]
+    [run] = dralloc.simulate(wire.cluster(gpus(2)), arrivals, until=4).runs
+    [load] = run.figures.loads
+    assert (load.offered, load.allocated) == (1.0, 0.75)
+
+
 def test_who_comes_during_the_warm_up_does_not_count() -> None:
     arrivals = [Arrival(0, ONE, 1000), Arrival(5000, ONE, 2000)]
     [run] = dralloc.simulate(wire.cluster(gpus(2)), arrivals, warm_up=1).runs

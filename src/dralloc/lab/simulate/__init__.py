@@ -534,7 +534,9 @@ class SeedTask:
 
         history = simulation.run(look)
         check_state(placer)
-        figures = figures_of(waiting, history, setting.warm_up, meter.mean)
+        figures = figures_of(
+            waiting, history, setting.warm_up, meter.mean, setting.until
+        )
         regret = (
             _regret_of(waiting, history, watched, setting.until)
             if watched

@@ -129,6 +129,7 @@ def figures_of(
     history: History,
     warm_up: int = 0,
     fragmentation: float | None = None,
+    until: int | None = None,
 ) -> RunFigures:
     """Return the figures of a run.
 
@@ -136,6 +137,8 @@ def figures_of(
     ----------
     warm_up
         Milliseconds; who comes before does not count, nor what is allocated before.
+    until
+        Milliseconds after which the run was ended; None if it was not.
     """
     counted = {
         arrival: stay
@@ -172,7 +175,7 @@ def figures_of(
         ),
         makespan=max(0, end - first) / MILLISECONDS,
         device_hours=held.hours(counted),
-        loads=tuple(_loads(incoming, history, warm_up)),
+        loads=tuple(_loads(incoming, history, warm_up, until)),
         fairness=held.fairness(counted),
         fragmentation=fragmentation,
         decisions=len(history.decided),
@@ -223,11 +226,12 @@ class _DeviceTime:
 
 
 def _loads(
-    incoming: Incoming, history: History, warm_up: int
+    incoming: Incoming, history: History, warm_up: int, until: int | None
 ) -> Iterator[Load]:
-    """Yield what was offered and allocated between the warm-up and the last arrival."""
+    """Yield what was offered and allocated between the warm-up and the last arrival, or the end if that was earlier."""
     last = max((arrival.time for arrival in incoming.arrivals), default=0)
-    span = last - warm_up
+    end = last if until is None else min(last, until)
+    span = end - warm_up
     if span <= 0:
         return
     least_amounts, moves_of = _AskedAmounts(incoming), history.moves_of
@@ -245,7 +249,7 @@ def _loads(
         ):
             offered[resource] += amount * running_time
         held_times = _held_times(
-            stay, moves_of.get(arrival_index, ()), warm_up, last
+            stay, moves_of.get(arrival_index, ()), warm_up, end
         )
         for placement, held in held_times:
             for resource, amount in least_amounts.held(placement).items():
