@@ -298,6 +298,9 @@ def test_priorities() -> None:
         + "globalDefault: true\n"
     )
     assert priority("{}", default) == (7, [])
+    lower = default.replace("usual", "lower").replace("7", "5")
+    assert priority("{}", default + lower) == (5, [])
+    assert priority("{}", lower + default) == (5, [])
     assert priority("{priorityClassName: low}") == (
         None,
         [

@@ -65,13 +65,14 @@ class Population:
 
     def __post_init__(self) -> None:
         self._priorities = dict(_BUILTIN_PRIORITIES)
+        defaults: list[int] = []
         for named in self.objects.of(PriorityClass):
-            self._priorities.update(
-                {
-                    named.name: named.value,
-                    **({"": named.value} if named.global_default else {}),
-                }
-            )
+            self._priorities[named.name] = named.value
+            if named.global_default:
+                defaults.append(named.value)
+        # Several can be there if they were made at the same time: admission takes the lowest then.
+        if defaults:
+            self._priorities[""] = min(defaults)
         # Pods that are given keep their names, wherever they stand: one that is made gives way.
         pod_keys = {pod.key for pod in self.objects.of(Pod)}
         spoken_for = _SpokenFor(self.objects)
