@@ -129,6 +129,15 @@ def test_a_month_asks_for_its_load() -> None:
         mig_month(mix={"whole": 1})
 
 
+@pytest.mark.parametrize(("gpus", "slices"), [(8, 9), (9, 11), (17, 20)])
+def test_nodes_of_a_month_are_valid_whatever_gpus_they_have(
+    gpus: int, slices: int
+) -> None:
+    cluster = mig_month(1, gpus).cluster
+    assert list(dralloc.validate(cluster)) == []
+    assert len(cluster.slices) == slices
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -31,6 +31,8 @@ __all__ = ["MigMonth", "mig_month"]
 
 _SLICES: Final = 8
 _MULTIPROCESSORS: Final = 132
+_SETS_PER_SLICE: Final = 8
+"""Counter sets that a ResourceSlice may have."""
 
 
 class _MigProfile(NamedTuple):
@@ -151,8 +153,16 @@ def _mig_node(node: str, gpus: int) -> Iterator[Json]:
         for gpu in range(gpus)
     ]
     yield wire_node(node)
-    # A slice has either counter sets or devices, so that a pool has one slice more than there are GPUs.
-    yield wire_slice(node, f"{node}-counters", 1 + gpus, sharedCounters=sets)
+    # A slice has either counter sets or devices: there are some slices beside those of the GPUs.
+    firsts = range(0, gpus, _SETS_PER_SLICE)
+    slice_count = len(firsts) + gpus
+    for first in firsts:
+        yield wire_slice(
+            node,
+            f"{node}-counters-{first}",
+            slice_count,
+            sharedCounters=sets[first : first + _SETS_PER_SLICE],
+        )
     for gpu in range(gpus):
         devices: list[Json] = []
         for name, profile in _PROFILES.items():
@@ -167,7 +177,7 @@ def _mig_node(node: str, gpus: int) -> Iterator[Json]:
                         ],
                     )
                 )
-        yield wire_slice(node, f"{node}-{gpu}", 1 + gpus, devices=devices)
+        yield wire_slice(node, f"{node}-{gpu}", slice_count, devices=devices)
 
 
 def _mig_counters(profile: _MigProfile, start: int) -> dict[str, str]:
