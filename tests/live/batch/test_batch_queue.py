@@ -349,6 +349,21 @@ def test_the_same_event_is_counted() -> None:
     assert event["count"] == 3
 
 
+def test_a_long_reason_ends_with_a_whole_character_within_the_bytes_of_a_note() -> (
+    None
+):
+    server = Simulated()
+    server.add(*crowd(1))
+    with queue(server, Clock()) as replica:
+        key = ClaimKey("default", "p0")
+        pods = {key: server.one("pods", "p0")}
+        replica.notes.tell(pods, {key: "a" + "é" * 1000})
+    (event,) = server.of("events")
+    assert event["message"] == "a" + "é" * 511
+    (condition,) = server.one("pods", "p0")["status"]["conditions"]
+    assert condition["message"] == event["message"]
+
+
 def test_metrics_are_there_before_the_first_batch() -> None:
     shown = Figures().text().decode()
     assert 'dralloc_batches_total{result="failed"} 0.0' in shown

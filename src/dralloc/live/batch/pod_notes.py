@@ -66,7 +66,7 @@ class PodNotes:
             if pod is None or self._told.get(pod["metadata"]["uid"]) == why:
                 continue
             try:
-                self._write(key, pod, why[:_LONGEST])
+                self._write(key, pod, _shortened(why))
             except (Refused, SnapshotError):
                 continue
             self._told[pod["metadata"]["uid"]] = why
@@ -160,6 +160,12 @@ def _is_told_to_wait(pod: Json) -> bool:
         entry.get("type") == CONDITION and entry.get("status") == "False"
         for entry in pod.get("status", {}).get("conditions") or ()
     )
+
+
+def _shortened(why: str) -> str:
+    """Return as much of a text as a note may have, in whole characters."""
+    # What is left of a character that was cut in two is no UTF-8.
+    return why.encode()[:_LONGEST].decode(errors="ignore")
 
 
 def _event_name(pod: Json, why: str) -> str:
