@@ -93,12 +93,13 @@ def test_gpu_v2025(tmp_path: Path) -> None:
 
 
 def test_philly(tmp_path: Path) -> None:
-    """Ten GPUs are a group of two pods, which come together."""
+    """Ten GPUs are a group of two pods, which come together; without GPUs nobody comes."""
     path = tmp_path / "philly.csv"
     path.write_text(
         "timestamp,duration,num_gpus,gpu_time,cluster\n"
         "2017-10-09 07:00:10,66.0,10,660.0,aa\n"
         "2017-10-09 07:00:00,20.0,1,20.0,bb\n"
+        "2017-10-09 07:00:05,30.0,0,0.0,bb\n"
     )
     trace = philly(path, {8: 2})
     assert trace.arrivals == (

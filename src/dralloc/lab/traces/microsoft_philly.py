@@ -30,7 +30,7 @@ def philly(trace: File, machines: Mapping[int, int]) -> ClusterTrace:
     """Read the jobs of Microsoft's Philly trace: when they came, how long they ran, how many GPUs they had.
 
     A job of more GPUs than a machine has is a group of pods, each with a whole machine's GPUs and the last one with the
-    rest, placed together or not at all. Its virtual cluster is its namespace.
+    rest, placed together or not at all. A job without GPUs is left out. The virtual cluster of a job is its namespace.
 
     Parameters
     ----------
