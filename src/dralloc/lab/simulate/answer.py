@@ -133,7 +133,7 @@ class SimulatedRun:
             yield {"seed": self.seed, "time": seconds, **shares}
 
     def allocation_rows(self) -> Iterator[Row]:
-        """Yield a row for each time at which somebody began, ended or moved: devices held, and asked for by then."""
+        """Yield a row per time when somebody came, began or ended: devices held, and wanted by who waits or runs."""
         # By time, how many more devices are held, and how many more are wanted.
         changes: dict[int, list[int]] = defaultdict(lambda: [0, 0])
         for arrival, stay in self.history.stays.items():
