@@ -19,9 +19,22 @@ from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey
 from eviction_strategies import ANNOTATION
 from settled import started, without
-from wire import Json, cluster
+from wire import (
+    Json,
+    allocated,
+    claim,
+    cluster,
+    consumes,
+    counters,
+    device,
+    device_class,
+    node,
+    pod,
+    request,
+    resource_slice,
+)
 
-__all__ = ["Crowd", "cheapest", "crowds"]
+__all__ = ["Crowd", "cheapest", "crowds", "queues"]
 
 GROUP = ClaimKey("default", "group")
 
@@ -123,6 +136,64 @@ def _ranked(draw: st.DrawFn, pod: Pod) -> Pod:
             "metadata": metadata,
             "spec": pod.spec.model_copy(update=update),
         }
+    )
+
+
+@st.composite
+def queues(draw: st.DrawFn) -> Cluster:
+    """A node with partitions of some units in all: one is in use, the important pods need more than is free.
+
+    Others that wait do not. There are as many partitions of each size as can be in use at a time.
+    """
+    total = draw(st.integers(3, 8))
+    partitions = [
+        device(
+            f"{size}-{index}",
+            {"size": size},
+            consumesCounters=consumes("gpu", units=str(size)),
+        )
+        for size in range(1, total + 1)
+        for index in range(total // size)
+    ]
+    published: Json = {"pool": "node-0", "nodeName": "node-0", "count": 2}
+    used = draw(st.integers(total // 2 + 1, total - 1))
+    held = {"request": "gpu", "pool": "node-0", "device": f"{used}-0"}
+    free = total - used
+    important = draw(
+        st.lists(
+            st.integers(free + 1, max(free + 1, total // 2)),
+            min_size=1,
+            max_size=3,
+        )
+    )
+    lesser = draw(st.lists(st.integers(1, free), min_size=1, max_size=2))
+    queue = [(size, draw(st.integers(2, 3))) for size in important]
+    queue += [(size, draw(st.integers(0, 2))) for size in lesser]
+    waiting = [
+        [
+            pod(f"p{index}", f"p{index}", priority=priority),
+            claim(
+                f"p{index}",
+                request(
+                    "gpu",
+                    f"device.attributes['gpu.example.com'].size == {size}",
+                ),
+            ),
+        ]
+        for index, (size, priority) in enumerate(queue)
+    ]
+    return cluster(
+        device_class(),
+        node("node-0"),
+        resource_slice(
+            name="sets",
+            sharedCounters=[counters("gpu", units=str(total))],
+            **published,
+        ),
+        resource_slice(partitions, **published),
+        pod("low", "low", nodeName="node-0", priority=0),
+        allocated("low", held),
+        *waiting,
     )
 
 

@@ -26,7 +26,7 @@ from dralloc.objects.names import ClaimKey
 from dralloc.solve.scheduler import Profile, Scheduler, SchedulingRun
 from dralloc.solve.scheduler.release import USUAL
 from examples import INDEPENDENT, examples
-from preemptions import Crowd, crowds
+from preemptions import Crowd, crowds, queues
 from wire import (
     Json,
     allocated,
@@ -207,7 +207,20 @@ def test_what_is_kept_is_there_once_the_victims_are_gone(
         for key in whole.claims_of_pods[latecomer]
     }
     waiting = Scenario(whole).release(theirs).unbind(latecomers)
-    compiled = compile_cluster(waiting.cluster)
+    assert_kept(waiting.cluster, seed)
+
+
+@settings(QUICKLY, max_examples=examples(400))
+@given(waiting=queues(), seed=st.integers(0, 3))
+def test_what_several_pods_are_promised_of_counters_is_there_for_all(
+    waiting: Cluster, seed: int
+) -> None:
+    assert_kept(waiting, seed)
+
+
+def assert_kept(waiting: Cluster, seed: int) -> None:
+    """Schedule all pods, and then let the victims go: each nominated pod finds room where it was nominated."""
+    compiled = compile_cluster(waiting)
     run = SchedulingRun(
         compiled, (Profile(),), Random(seed), USUAL, nominates=True
     )
@@ -235,12 +248,11 @@ def test_what_is_kept_is_there_once_the_victims_are_gone(
     scheduler = Scheduler(
         compile_cluster(after.cluster, features=OFF), (Profile(),)
     )
-    uses = Counter(
-        key for keys in whole.claims_of_pods.values() for key in keys
-    )
+    claims_of_pods = waiting.claims_of_pods
+    uses = Counter(key for keys in claims_of_pods.values() for key in keys)
     for nomination in run.nominations:
         key = nomination.pod.key
-        if any(uses[claim_key] > 1 for claim_key in whole.claims_of_pods[key]):
+        if any(uses[claim_key] > 1 for claim_key in claims_of_pods[key]):
             # Another pod may have allocated the claim elsewhere.
             return
         attempt = scheduler.attempt(key, [nomination.node.name])
@@ -344,6 +356,56 @@ def test_two_pods_share_a_victim() -> None:
     assert all(
         "evicts default/low" in reason for reason in reasons(plan).values()
     )
+
+
+def test_a_shared_victim_gives_back_its_counters_once() -> None:
+    """Of four units the victim has three. Two pods are promised two each: the unit that is free now is for them."""
+    partitions = [
+        device(
+            name,
+            {"units": units},
+            consumesCounters=consumes("gpu", memory=str(units)),
+        )
+        for name, units in {
+            "three": 3,
+            "two-a": 2,
+            "two-b": 2,
+            "one": 1,
+        }.items()
+    ]
+    published: Json = {"pool": "node-0", "nodeName": "node-0", "count": 2}
+    asked = {"p1": (2, 5), "p2": (2, 5), "lesser": (1, 1)}
+    waiting = [
+        [
+            pod(name, name, priority=priority),
+            claim(
+                name,
+                request(
+                    "gpu",
+                    f"device.attributes['gpu.example.com'].units == {units}",
+                ),
+            ),
+        ]
+        for name, (units, priority) in asked.items()
+    ]
+    source = cluster(
+        device_class(),
+        node("node-0"),
+        resource_slice(
+            name="sets",
+            sharedCounters=[counters("gpu", memory="4")],
+            **published,
+        ),
+        resource_slice(partitions, **published),
+        running("low", "node-0", "three"),
+        *waiting,
+    )
+    plan = dralloc.allocate(source, "scheduler")
+    said = reasons(plan)
+    assert not plan.solution.placements
+    assert "evicts default/low" in said["p1"]
+    assert "evicts default/low" in said["p2"]
+    assert "nominated" not in said["lesser"]
 
 
 def test_a_third_pod_finds_no_victim() -> None:

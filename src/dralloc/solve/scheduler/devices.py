@@ -364,21 +364,24 @@ class Devices(ClaimSearch):
         if not any(nomination.promised for nomination in nominations):
             yield
             return
-        leaving = {
-            nomination.pod.key: self._not_supposed(nomination.released)
-            for nomination in nominations
-        }
-        withdrawn = self._holdings(chain.from_iterable(leaving.values()))
-        promised = chain.from_iterable(
-            nomination.promised for nomination in nominations
+        # Several pods can wait for the same victim, whose claims are given back once.
+        released = dict.fromkeys(
+            chain.from_iterable(
+                nomination.released for nomination in nominations
+            )
+        )
+        leaving = self._not_supposed(released)
+        promised = tuple(
+            chain.from_iterable(
+                nomination.promised for nomination in nominations
+            )
         )
         # Noted before anything changes: `tighten` compares with it, and `restore` goes back to it.
-        before = self._ledger.note([*withdrawn, *promised])
+        before = self._ledger.note([*self._holdings(leaving), *promised])
         # First the state once the victims have left: what they hold is free, and what is promised is in use.
-        for nomination in nominations:
-            self._revoke(leaving[nomination.pod.key])
-            for holding in nomination.promised:
-                self._enter(holding)
+        self._revoke(leaving)
+        for holding in promised:
+            self._enter(holding)
         # What is in use as long as they are there counts as well.
         self._ledger.tighten(before)
         self._suppositions += 1
