@@ -52,9 +52,8 @@ __all__ = [
 # ----------------------------------------------------------------------------
 # Resources of nodes. Source: ``framework/plugins/noderesources``: ``fit.go``,
 # ``least_allocated.go``, ``most_allocated.go``, ``requested_to_capacity_ratio.go``,
-# ``resource_allocation.go``, ``balanced_allocation.go``. Upstream computes evenness
-# with float64, in this order of operations, and so do we: the scores are the same to
-# the last bit.
+# ``resource_allocation.go``, ``balanced_allocation.go``. Evenness is computed with
+# float64, in upstream's order of operations: the scores are the same to the last bit.
 
 _TOO_MANY: Final = "Too many pods"
 
