@@ -12,6 +12,7 @@ import pytest
 from dralloc import allocate
 from dralloc.check import check_objects
 from dralloc.check.objects import Binding, Filters, Promise, violations
+from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.api import NodeSelector, TopologySpreadConstraint
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import CheckError
@@ -690,6 +691,27 @@ def test_a_claim_is_used_where_it_was_allocated() -> None:
     )
     assert messages == [
         "pod default/p: its claim default/p-gpu is allocated, and not for node a"
+    ]
+
+
+def test_a_node_has_what_its_device_plugin_serves_beside_devices() -> None:
+    """Two pods ask for a GPU of the plugin and for a device: there is one GPU, and no NIC at all."""
+    classes = [device_class(name) for name in ("gpu", "nic")]
+    for extended in classes:
+        name = extended["metadata"]["name"]
+        extended["spec"]["extendedResourceName"] = f"x.com/{name}"
+    plugin = node("a", cpu="1")
+    plugin["status"]["allocatable"] |= {"pods": "9", "x.com/gpu": "1"}
+    requests = {"x.com/gpu": "1", "x.com/nic": "1"}
+    container = {"name": "c", "resources": {"requests": requests}}
+    pods = [
+        pod(name, asks=False, containers=[container]) for name in ("p", "q")
+    ]
+    given = compile_cluster(cluster(plugin, B, classes, *pods)).cluster
+    first, second = (Binding(ClaimKey("default", name), "a") for name in "pq")
+    assert violations(given, [first], Promise(["a", "b"])) == []
+    assert violations(given, [first, second], Promise(["a", "b"])) == [
+        "pod default/q: no room on node a: 2 of x.com/gpu are requested, 1 are there"
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,6 +23,7 @@ from dralloc.solve.scheduler import (
     Attempt,
     Profile,
     Release,
+    Scheduler,
     read_profiles,
     schedule,
 )
@@ -313,6 +315,98 @@ def test_a_device_plugin_serves_extended_resources_where_there_is_one() -> None:
     assert reasons[0].startswith(
         "0/2 nodes are available: 1 Insufficient x.com/gpu, 1 cannot allocate all claims."
     )
+
+
+def extended_class(name: str) -> Json:
+    """A class that stands for the extended resource of its name."""
+    backed = wire.device_class(name)
+    backed["spec"]["extendedResourceName"] = f"x.com/{name}"
+    return backed
+
+
+def test_devices_are_for_what_the_device_plugin_of_a_node_does_not_serve() -> (
+    None
+):
+    """Of two resources a plugin serves the first. The one device is for the other, and is gone for the next pod."""
+    nodes = [
+        node("a", {**AMPLE, "x.com/gpu": "2"}),
+        node("b", {**AMPLE, "cpu": "0"}),
+    ]
+    both = {"x.com/gpu": "1", "x.com/nic": "1", "cpu": "1"}
+    plan = dralloc.allocate(
+        wire.cluster(
+            nodes,
+            extended_class("gpu"),
+            extended_class("nic"),
+            wire.resource_slice(wire.gpus(1), nodeName="a"),
+            pod("first", requests=both, priority=1),
+            pod("second", requests=both),
+        ),
+        "scheduler",
+    )
+    reasons = {demand.key.name: demand.reason for demand in plan.unplaced}
+    assert reasons["first"] == "bound to a, where a device plugin serves it"
+    assert reasons["second"].startswith(
+        "0/2 nodes are available: 1 Insufficient cpu, 1 cannot allocate all claims."
+    )
+
+
+def test_plugins_and_devices_together_have_to_have_enough() -> None:
+    """All small cases: of each resource the plugin serves everything, or nothing where it offers none."""
+    for gpus, nics, devices, *asked in product(*[range(3)] * 3, (1, 2), (1, 2)):
+        stocks = {"x.com/gpu": gpus, "x.com/nic": nics}
+        requests = dict(zip(stocks, asked, strict=True))
+        ours = {name: str(amount) for name, amount in stocks.items() if amount}
+        for_devices = sum(
+            amount for name, amount in requests.items() if not stocks[name]
+        )
+        expected = for_devices <= devices and all(
+            requests[name] <= int(amount) for name, amount in ours.items()
+        )
+        source = wire.cluster(
+            [node("a", {**AMPLE, **ours}), node("b")],
+            [extended_class("gpu"), extended_class("nic")],
+            wire.resource_slice(wire.gpus(devices), nodeName="a"),
+            pod(
+                "p",
+                requests={key: str(amount) for key, amount in requests.items()},
+            ),
+        )
+        scheduler = Scheduler(compile_cluster(source), (Profile(),))
+        feasible = scheduler.attempt(ClaimKey("default", "p"), ["a"]).feasible
+        assert bool(feasible) == expected, (stocks, devices, requests)
+
+
+def test_devices_are_of_the_right_requests_beside_a_device_plugin() -> None:
+    """Each container has its request, and the plugin serves the first of them: the devices are for the others."""
+    resources = [{"x.com/gpu": "1"}, {"x.com/nic": "1"}, {"x.com/nic": "1"}]
+    containers = [
+        {"name": f"c{index}", "resources": {"requests": requests}}
+        for index, requests in enumerate(resources)
+    ]
+    source = wire.cluster(
+        node("a", {**AMPLE, "x.com/gpu": "1"}),
+        node("b", {**AMPLE, "cpu": "0"}),
+        extended_class("gpu"),
+        extended_class("nic"),
+        wire.resource_slice(wire.gpus(2), nodeName="a"),
+        pod("p", container={}, containers=containers),
+    )
+    compiled = compile_cluster(source)
+    scheduler = Scheduler(compiled, (Profile(),))
+    key = ClaimKey("default", "p")
+    home = scheduler.attempt(key).chosen
+    scheduler.bind(key, home)
+    placement = scheduler.placement_of(key)
+    assert placement is not None
+    assert [
+        (grant.request, compiled.problem.devices[grant.device].id.device)
+        for grants in placement.grants
+        for grant in grants
+    ] == [(1, "gpu-0"), (2, "gpu-1")]
+    # Both are free again once the pod is gone.
+    scheduler.unbind(key, home)
+    assert scheduler.attempt(key).feasible
 
 
 def test_a_claim_is_told_by_the_next_pod_if_a_device_plugin_serves_the_rest_of_the_first() -> (

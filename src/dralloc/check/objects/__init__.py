@@ -159,20 +159,28 @@ def _binds(
 def _requested(
     whereabouts: Whereabouts, pod: PodOnNode, on_devices: frozenset[str]
 ) -> Mapping[str, int]:
-    """Return the pod's requests of its node, without extended resources that it gets as devices (KEP-5004)."""
+    """Return the pod's requests of its node, without extended resources that it gets as devices (KEP-5004).
+
+    A claim that the answer allocates is for those alone that the node does not offer itself.
+    """
     requested = {**requests_of(pod.pod.spec), PODS: 1}
     if on_devices.isdisjoint(requested):
         return requested
-    claims = (
-        whereabouts.cluster.claim(key)
+    claims = [
+        claim
         for key in whereabouts.cluster.pod_claims(pod.pod)
-    )
-    if not any(claim is not None and claim.is_extended for claim in claims):
+        if (claim := whereabouts.cluster.claim(key)) and claim.is_extended
+    ]
+    if not claims:
         return requested
+    own = amounts_of(pod.node.status.allocatable)
+    if any(claim.is_allocated for claim in claims):
+        # It may have got devices before the node had a device plugin.
+        own = {}
     return {
         name: amount
         for name, amount in requested.items()
-        if name not in on_devices
+        if name not in on_devices or own.get(name)
     }
 
 

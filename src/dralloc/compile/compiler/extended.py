@@ -4,9 +4,9 @@ A pod whose containers ask for ``vendor.com/gpu: 2`` gets one claim for everythi
 ``extendedResourceName`` or as ``deviceclass.resource.kubernetes.io/<class>``. Source: upstream's scheduler plugin,
 ``extendeddynamicresources.go``.
 
-Upstream asks each node first: one whose device plugin offers the resource serves it that way. What device plugins have
-left is not known here. Nodes that offer such a resource are left out for the pod, and a pod for which there is no other
-node asks for nothing.
+Upstream asks each node first: one whose device plugin offers the resource serves it that way, and the claim is for the
+others. Mode `scheduler` does the same. For all other modes what device plugins have left is not known: nodes that offer
+such a resource are left out for the pod, and a pod for which there is no other node asks for nothing.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ __all__ = [
     "classes_by_resource",
     "extended_claims",
     "is_extended",
+    "request_names",
     "with_extended_resources",
 ]
 
@@ -57,7 +58,7 @@ _QUOTA: Final = "requests."
 class Extended:
     """The cluster with the claims for extended resources.
 
-    ``elsewhere``: for each pod with such a claim, the names of the nodes that serve it by a device plugin.
+    ``elsewhere``: for each pod with such a claim, the names of the nodes that serve some of it by a device plugin.
     """
 
     cluster: Cluster
@@ -70,8 +71,8 @@ def with_extended_resources(
 ) -> Extended:
     """Add a claim for every pod that asks for extended resources which classes back.
 
-    A claim that upstream's scheduler made before is used if it is allocated. If it is not, upstream deletes it and
-    starts anew, and so do we. A pod that runs already has what it asked for.
+    A claim that upstream's scheduler made before is used if it is allocated. If it is not, it is made anew, as upstream
+    deletes it and starts again. A pod that runs already has what it asked for.
     """
     if not features.ExtendedResource:
         return Extended(cluster)
@@ -259,6 +260,19 @@ def _requests_for(
         yield DeviceRequest(
             name=f"container-{index}-request-{resource_index}", exactly=exactly
         )
+
+
+def request_names(pod: Pod, resource: str) -> frozenset[str]:
+    """The names of the requests for an extended resource in the claim of a pod.
+
+    Raises
+    ------
+    InputError
+        A container asks for less than none, which the API server refuses.
+    """
+    return frozenset(
+        request.name for request in _requests_for(pod, resource, "")
+    )
 
 
 def _claim_for(pod: Pod, classes: Mapping[str, str]) -> ResourceClaim:

@@ -163,7 +163,7 @@ class ClaimSearch(PodClaims):
         AllocationError
             The attempt ends with an error: for every node, or for this one.
         """
-        claims, claim_class = open_claims
+        claims, claim_class, _ = open_claims
         if claim_class is None:
             grants = self._plain_search(claims, node.number, None)
             self._ledger.revert()
@@ -212,7 +212,7 @@ class ClaimSearch(PodClaims):
 
         No search for them may end with an error, and none of them may be shared.
         """
-        claims, claim_class = open_claims
+        claims, claim_class, _ = open_claims
         if not claims:
             return ()
         assert claim_class is not None

@@ -19,14 +19,13 @@ from dralloc.problem import Claim, Device, DeviceIndex, NodeIndex, SlotIndex
 from dralloc.problem.indices import grouped
 from dralloc.problem.ledger import Holding
 from dralloc.problem.solution import Grant, Placement
-from dralloc.solve.first_fit.plain import GrantsOfClaims
 from dralloc.solve.scheduler.claim_search import (
     AnswersByNode,
     ClaimSearch,
     NodeAnswers,
 )
 from dralloc.solve.scheduler.node_info import NodeInfo
-from dralloc.solve.scheduler.pod_claims import GrantsByClaim
+from dralloc.solve.scheduler.pod_claims import GrantsByClaim, OpenClaims
 
 __all__ = ["Devices", "Nomination"]
 
@@ -120,19 +119,14 @@ class Devices(ClaimSearch):
             self._bound[pod.key] = _Bound(new)
             return self.footprints.entered(pod, self.granted({})), set()
         open_claims = self.wanted(pod)(node)
-        grants: GrantsOfClaims | None = ()
-        if open_claims.claims and planned is not None:
-            grants = tuple([planned[claim.key] for claim in open_claims.claims])
-        elif open_claims.claims and nominations:
-            with self.beside(nominations):
-                grants = self.find(open_claims, node)
-        elif open_claims.claims:
-            grants = self.find(open_claims, node)
-        assert grants is not None
-        granted = self.granted(open_claims.granting(grants))
-        pod = self.footprints.entered(pod, granted)
-        self._take(open_claims.claims, grants)
-        self._settle(demand, node.number, open_claims.claims, grants)
+        if planned is None:
+            planned = self._found(open_claims, node, nominations)
+        claims = open_claims.whole
+        grants_by_claim = {claim.key: planned[claim.key] for claim in claims}
+        pod = self.footprints.entered(pod, self.granted(grants_by_claim))
+        grants = tuple(grants_by_claim.values())
+        self._take(claims, grants)
+        self._settle(demand, node.number, claims, grants)
         # `_settle` entered a placement of all that the pod got. It is entered anew, unless a device plugin serves some
         # of it.
         placement = self.placements.pop()
@@ -146,11 +140,28 @@ class Devices(ClaimSearch):
         self._outdate(pod.key, seeing)
         return pod, seeing
 
+    def _found(
+        self,
+        open_claims: OpenClaims,
+        node: NodeInfo,
+        nominations: Sequence[Nomination],
+    ) -> GrantsByClaim:
+        """Return what `find` finds beside what is kept for nominated pods; the claims fit."""
+        if not open_claims.claims:
+            return {}
+        with self.beside(nominations):
+            grants = self.find(open_claims, node)
+        assert grants is not None
+        return open_claims.granting(grants)
+
     def are_free(
         self, pod: PodInfo, node: NodeInfo, planned: GrantsByClaim
     ) -> bool:
         """Whether the pod's open claims could get these devices on the node, and no other claim gets any."""
-        claims = self.wanted(pod)(node).claims
+        claims, _, whole = self.wanted(pod)(node)
+        # A plan serves all requests of a claim, also those that are none here beside a device plugin.
+        if claims != whole:
+            return False
         keys = {claim.key for claim in claims}
         if keys - planned.keys() or any(
             grants for key, grants in planned.items() if key not in keys
@@ -208,15 +219,14 @@ class Devices(ClaimSearch):
 
     def _told(self, placement: Placement) -> Iterator[Placement]:
         """The placement, unless a device plugin serves some of it: then who shares its claims next tells of them."""
-        if all(placement.grants):
+        claims = self._problem.demands[placement.demand].claims
+        is_whole = all(map(_is_whole, claims, placement.grants))
+        if is_whole and all(placement.grants):
             yield placement
             return
-        keys = [
-            claim.key
-            for claim in self._problem.demands[placement.demand].claims
-        ]
+        keys = [claim.key for claim in claims]
         granted = dict(zip(keys, placement.grants, strict=True))
-        if self._allocated.keys() >= granted.keys():
+        if is_whole and self._allocated.keys() >= granted.keys():
             grants = tuple(
                 grants or self._untold.pop(key, ())
                 for key, grants in granted.items()
@@ -342,14 +352,10 @@ class Devices(ClaimSearch):
     ) -> tuple[PodInfo, Sequence[Holding]]:
         """Return the pod with what it takes of a node that is feasible for it, and what it would hold there."""
         open_claims = self.wanted(pod)(node)
-        if not open_claims.claims:
-            return self.footprints.entered(pod, self.granted({})), ()
-        grants = self.find(open_claims, node)
-        assert grants is not None
-        grants_by_claim = open_claims.granting(grants)
+        grants_by_claim = self._found(open_claims, node, ())
         holdings: list[Holding] = []
-        for claim, claim_grants in zip(open_claims.claims, grants, strict=True):
-            holdings += self._holdings_for(claim, claim_grants)
+        for claim in open_claims.whole:
+            holdings += self._holdings_for(claim, grants_by_claim[claim.key])
         return self.footprints.entered(
             pod, self.granted(grants_by_claim)
         ), holdings
@@ -455,6 +461,12 @@ class Devices(ClaimSearch):
             for demand in self._problem.demands
             for claim in demand.claims
         }
+
+
+def _is_whole(claim: Claim, grants: Sequence[Grant]) -> bool:
+    """Whether a claim gets devices for all of its requests, or none: a device plugin may serve some of them."""
+    served = {grant.request for grant in grants}
+    return not served or len(served) == len(claim.requests)
 
 
 def _last(placements: Sequence[Placement], placement: Placement) -> int:

@@ -12,12 +12,17 @@ from collections.abc import (
     Sequence,
     Set,
 )
+from dataclasses import replace
 from functools import cached_property
 from typing import Final, NamedTuple
 
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.compile.compiler.demands import MAX_CONSUMERS
-from dralloc.compile.compiler.extended import classes_by_resource, is_extended
+from dralloc.compile.compiler.extended import (
+    classes_by_resource,
+    is_extended,
+    request_names,
+)
 from dralloc.compile.pods import PodInfo
 from dralloc.objects.api import ResourceClaim
 from dralloc.objects.api.selecting import selector_matches
@@ -41,15 +46,42 @@ GrantsByClaim = Mapping[ClaimKey, tuple[Grant, ...]]
 
 
 class OpenClaims(NamedTuple):
-    """Claims that are to be allocated together on a node, and their class, if they have one."""
+    """Claims that are to be allocated together on a node, and their class, if they have one.
+
+    On each node a claim for extended resources asks for those alone that no device plugin serves there.
+
+    Parameters
+    ----------
+    whole
+        The same claims with all of their requests.
+    """
 
     claims: Sequence[Claim]
     claim_class: ClaimClass | None
+    whole: Sequence[Claim]
 
     def granting(self, grants_of: GrantsOfClaims) -> GrantsByClaim:
-        """Return what was found, by claim."""
-        pairs = zip(self.claims, grants_of, strict=True)
-        return {claim.key: grants for claim, grants in pairs}
+        """Return what was found, by claim, with the indices that requests have in the whole claims."""
+        triples = zip(self.claims, self.whole, grants_of, strict=True)
+        return {
+            claim.key: _as_of_whole(claim, whole, grants)
+            for claim, whole, grants in triples
+        }
+
+
+def _as_of_whole(
+    claim: Claim, whole: Claim, grants: tuple[Grant, ...]
+) -> tuple[Grant, ...]:
+    """Return grants of a claim that lacks some requests, as those of the whole claim."""
+    if claim is whole:
+        return grants
+    indices = {
+        request.name: index for index, request in enumerate(whole.requests)
+    }
+    return tuple(
+        grant._replace(request=indices[claim.requests[grant.request].name])
+        for grant in grants
+    )
 
 
 class PodClaims(QuickRun):
@@ -182,31 +214,66 @@ class PodClaims(QuickRun):
     def wanted(self, pod: PodInfo) -> Callable[[NodeInfo], OpenClaims]:
         """Tells which claims of a pod are still to be allocated if it goes to a node.
 
-        A claim that is not in the cluster stands for resources that nobody offers, which NodeResourcesFit looks at; one
-        for extended resources is not needed where a device plugin serves them.
+        A claim that is not in the cluster stands for resources that nobody offers, which NodeResourcesFit looks at. One
+        for extended resources asks for those alone that no device plugin of the node serves, and is not needed where
+        these serve all of them. Source: ``filterExtendedResources`` of ``extendeddynamicresources.go``.
         """
         claims = self._to_allocate(pod)
-        everywhere = OpenClaims(claims, self._class_of(pod, claims))
+        everywhere = OpenClaims(claims, self._class_of(pod, claims), claims)
         extended: Set[ClaimKey] = frozenset()
         if self._extended:
             extended = self._extended & {claim.key for claim in claims}
         # Only a claim for extended resources depends on the node.
         if not extended:
             return lambda _: everywhere
-        named_claims = [claim for claim in claims if claim.key not in extended]
-        with_plugin = OpenClaims(
-            named_claims, self._class_of(pod, named_claims)
-        )
         resources = [
-            name for name, amount in pod.kind.requests.items() if amount
+            name
+            for name, amount in pod.kind.requests.items()
+            if amount and self.is_backed(name)
         ]
+        beside_plugins = {frozenset[str](): everywhere}
 
         def wanted_on(node: NodeInfo) -> OpenClaims:
-            if any(self.serves(name, node) for name in resources):
-                return everywhere
-            return with_plugin
+            of_plugins = frozenset(
+                [name for name in resources if not self.serves(name, node)]
+            )
+            if of_plugins not in beside_plugins:
+                beside_plugins[of_plugins] = self._beside_plugins(
+                    pod, claims, extended, of_plugins
+                )
+            return beside_plugins[of_plugins]
 
         return wanted_on
+
+    def _beside_plugins(
+        self,
+        pod: PodInfo,
+        claims: Sequence[Claim],
+        extended: Set[ClaimKey],
+        of_plugins: Set[str],
+    ) -> OpenClaims:
+        """Return the claims of a pod without requests for resources that device plugins serve."""
+        pod_object = self._cluster.pods_by_key[pod.key]
+        served = frozenset[str]().union(
+            *(request_names(pod_object, resource) for resource in of_plugins)
+        )
+        open_claims: list[Claim] = []
+        whole_claims: list[Claim] = []
+        for whole in claims:
+            claim = whole
+            if whole.key in extended:
+                requests = tuple(
+                    request
+                    for request in whole.requests
+                    if request.name not in served
+                )
+                claim = replace(whole, requests=requests)
+            if claim is whole or claim.requests:
+                open_claims.append(claim)
+                whole_claims.append(whole)
+        return OpenClaims(
+            open_claims, self._claim_classes.of(open_claims), whole_claims
+        )
 
     def _to_allocate(self, pod: PodInfo) -> list[Claim]:
         """The claims of a pod that are in the cluster, and that nobody has allocated yet."""
