@@ -27,6 +27,7 @@ __all__ = ["CLASSES", "DRIVERS", "clusters", "pods", "pools", "taint_rules"]
 
 DRIVERS = ("gpu.example.com", "nic.example.com")
 EXTENDED = "example.com/gpu"
+NICS = "deviceclass.resource.kubernetes.io/nic"
 
 _POLICIES: list[Json] = [
     {},
@@ -199,7 +200,7 @@ def _claims(draw: st.DrawFn, name: str) -> Json:
 
 @st.composite
 def pods(draw: st.DrawFn, name: str, shared: Sequence[str] = ()) -> list[Json]:
-    """A pod with its claims: of its own, shared with others, for an extended resource; alone or in a gang."""
+    """A pod with its claims: of its own, shared with others, for extended resources; alone or in a gang."""
     claim_count = draw(st.sampled_from([1, 1, 2]))
     claims = [draw(_claims(f"{name}-{index}")) for index in range(claim_count)]
     names = [claim_object["metadata"]["name"] for claim_object in claims]
@@ -208,14 +209,10 @@ def pods(draw: st.DrawFn, name: str, shared: Sequence[str] = ()) -> list[Json]:
         names.append(draw(st.sampled_from(sorted(shared))))
     spec: Json = {"priority": draw(st.integers(0, 1))}
     if draw(rarely()):
-        spec["containers"] = [
-            {
-                "name": "c",
-                "resources": {
-                    "limits": {EXTENDED: str(draw(st.integers(1, 2)))}
-                },
-            }
-        ]
+        limits = {EXTENDED: str(draw(st.integers(1, 2)))}
+        if draw(st.booleans()):
+            limits[NICS] = "1"
+        spec["containers"] = [{"name": "c", "resources": {"limits": limits}}]
     pod_object = pod(name, *names, **spec)
     pod_object["metadata"] |= (
         {"uid": f"uid-{name}"} if draw(st.booleans()) else {}

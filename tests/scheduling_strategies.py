@@ -8,14 +8,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from cluster_strategies import CLASSES, DRIVERS, EXTENDED, pools
+from cluster_strategies import CLASSES, DRIVERS, EXTENDED, NICS, pools
 from cluster_strategies import pods as device_pods
 from dralloc.problem import NodeIndex
 from inventory_strategies import rarely
 from scheduling_wire import configured, node, pod
 from wire import Json
 
-__all__ = ["CrowdedCluster", "crowded_clusters"]
+__all__ = ["CrowdedCluster", "crowded_clusters", "plugin_clusters"]
 
 ZONE, HOST, RACK = (
     "topology.kubernetes.io/zone",
@@ -73,6 +73,25 @@ def crowded_clusters(draw: st.DrawFn) -> CrowdedCluster:
 
 
 @st.composite
+def plugin_clusters(draw: st.DrawFn) -> list[Json]:
+    """One or two nodes with device plugins for some of two resources, devices for the others, and who asks for them."""
+    objects: list[Json] = [*CLASSES]
+    amounts = st.sampled_from(["0", "1", "2"])
+    for index in range(draw(st.integers(1, 2))):
+        name = f"n{index}"
+        offered = {EXTENDED: draw(amounts), NICS: draw(amounts)}
+        objects.append(node(name, {"cpu": "4", "pods": "9", **offered}))
+        for driver in DRIVERS:
+            objects += draw(pools(driver, name, {"nodeName": name}))
+    requests = st.fixed_dictionaries(
+        {}, optional={EXTENDED: amounts, NICS: amounts}
+    )
+    for index in range(draw(st.integers(1, 4))):
+        objects.append(pod(f"p{index}", requests=draw(requests)))
+    return objects
+
+
+@st.composite
 def _nodes(draw: st.DrawFn) -> Json:
     """What a node looks like."""
     labels = {
@@ -91,6 +110,8 @@ def _nodes(draw: st.DrawFn) -> Json:
         allocatable |= {"ephemeral-storage": "10Gi", PLUGIN: "2"}
     if draw(rarely()):
         allocatable[EXTENDED] = "1"
+    if draw(rarely()):
+        allocatable[NICS] = "1"
     images = [
         {
             "names": ["main:1"],

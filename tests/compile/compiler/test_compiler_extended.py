@@ -240,6 +240,27 @@ def test_where_only_device_plugins_serve_nothing_is_asked_for() -> None:
     assert given.problem.demands == ()
 
 
+def test_a_claim_is_made_unless_device_plugins_serve_everything_everywhere() -> (
+    None
+):
+    """Each node serves one of two resources by a plugin, so that devices are needed for the other; or both."""
+    nic = "example.com/nic"
+    classes = [extended_class(), extended_class("nic", nic)]
+    wanted = pod(container(limits={GPU: "1", nic: "1"}))
+    nodes = [plugin("a", gpu="4"), plugin("b")]
+    nodes[1]["status"]["allocatable"][nic] = "4"
+    given = compile_cluster(cluster(nodes, classes, wanted))
+    assert [name for _, name, _ in requests_of(given)] == ["gpu", "nic"]
+    (demand,) = given.problem.demands
+    assert demand.nodes == ()
+    both = {GPU: "4", nic: "4"}
+    for node_object in nodes:
+        node_object["status"]["allocatable"] = both
+    given = compile_cluster(cluster(nodes, classes, wanted))
+    assert given.cluster.claims == ()
+    assert given.problem.demands == ()
+
+
 def made_before(claim: Json) -> Json:
     owner = {
         "apiVersion": "v1",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import event, given, settings
 
 import dralloc
 import wire
@@ -28,6 +30,8 @@ from dralloc.solve.scheduler import (
     schedule,
 )
 from dralloc.solve.scheduler.profile import Strategy
+from examples import examples
+from scheduling_strategies import plugin_clusters
 from scheduling_wire import AMPLE, attempt, node, pod
 from wire import Json
 
@@ -375,6 +379,17 @@ def test_plugins_and_devices_together_have_to_have_enough() -> None:
         scheduler = Scheduler(compile_cluster(source), (Profile(),))
         feasible = scheduler.attempt(ClaimKey("default", "p"), ["a"]).feasible
         assert bool(feasible) == expected, (stocks, devices, requests)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(plugin_clusters())
+def test_answers_beside_device_plugins_keep_the_rules(
+    objects: Sequence[Json],
+) -> None:
+    """The checker asks again whether each node has what its pods request; what it refuses is an error."""
+    plan = dralloc.allocate(wire.cluster(*objects), "scheduler")
+    event(f"{len(plan.solution.bindings)} bound")
+    dralloc.allocate(wire.cluster(*objects), "first-fit")
 
 
 def test_devices_are_of_the_right_requests_beside_a_device_plugin() -> None:

@@ -6,7 +6,7 @@ A pod whose containers ask for ``vendor.com/gpu: 2`` gets one claim for everythi
 
 Upstream asks each node first: one whose device plugin offers the resource serves it that way, and the claim is for the
 others. Mode `scheduler` does the same. For all other modes what device plugins have left is not known: nodes that offer
-such a resource are left out for the pod, and a pod for which there is no other node asks for nothing.
+such a resource are left out for the pod. A pod that device plugins serve on every node asks for nothing.
 """
 
 from __future__ import annotations
@@ -91,15 +91,14 @@ def with_extended_resources(
             if pod.spec.node_name or pod.key in used
             else sorted(pod.requested & classes.keys())
         )
-        served = frozenset[str]().union(
-            *(plugins.get(resource, ()) for resource in resources)
-        )
-        if resources and (not served or len(served) < len(nodes)):
+        serving = [plugins.get(resource, frozenset()) for resource in resources]
+        serving_all = frozenset.intersection(*serving) if serving else ()
+        if resources and (not serving_all or len(serving_all) < len(nodes)):
             new_claims[pod.key] = _claim_for(
                 pod,
                 {resource: classes[resource].name for resource in resources},
             )
-            elsewhere[pod.key] = served
+            elsewhere[pod.key] = frozenset.union(*serving)
             met.update(resources)
     if not existing and not new_claims:
         return Extended(cluster)
