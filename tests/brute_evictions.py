@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, combinations, permutations, product
 from typing import NamedTuple
 
-from eviction_strategies import Guest, Host, House, Team
+from eviction_strategies import Guest, Host, House, Team, has_room
 
 __all__ = ["Evicted", "cheapest_eviction"]
 
@@ -231,24 +232,43 @@ def _has_room(
         and sum(guest.cpu for guest in everybody) > host.cpu
     ):
         return False
-    held = {device for guest in before for device in guest.holds}
-    return _can_serve(
-        here, [device for device in range(host.devices) if device not in held]
-    )
+    return _can_serve(here, before, range(host.devices))
 
 
-def _can_serve(guests: Sequence[Guest], free: Sequence[int]) -> bool:
-    """Whether there are devices for everybody, by any of the alternatives."""
+def _can_serve(
+    guests: Sequence[Guest], holders: Sequence[Guest], devices: Sequence[int]
+) -> bool:
+    """Whether there are devices for everybody, by any of the alternatives.
+
+    Admin access takes nothing: it only has to fit beside those who were there, as if it came first.
+    """
+    with_admin = [guest for guest in guests if guest.is_admin]
+    others = [guest for guest in guests if not guest.is_admin]
+    return all(
+        any(
+            device >= least and has_room(guest, device, holders)
+            for device in devices
+        )
+        for guest in with_admin
+        for _, least in guest.asks
+    ) and _can_hold(others, holders, devices)
+
+
+def _can_hold(
+    guests: Sequence[Guest], holders: Sequence[Guest], devices: Sequence[int]
+) -> bool:
     if not guests:
         return True
     first, *others = guests
     for count, least in first.asks:
-        for taken in combinations(
-            [device for device in free if device >= least], count
-        ):
-            if _can_serve(
-                others, [device for device in free if device not in taken]
-            ):
+        usable = [
+            device
+            for device in devices
+            if device >= least and has_room(first, device, holders)
+        ]
+        for taken in combinations(usable, count):
+            holding = replace(first, holds=taken)
+            if _can_hold(others, [*holders, holding], devices):
                 return True
     return False
 

@@ -1,14 +1,15 @@
 """Hypothesis strategies of small houses: hosts with guests, some of whom wait, in plain words and in wire form.
 
-What binds guests is what binds pods: devices with alternatives, CPU, a port, a taint, affinity, anti-affinity, topology
-spread, gangs with fewer needed than there are, groups in one domain, and groups of groups. Those who are in keep to the
-rules as things are.
+What binds guests is what binds pods: devices with alternatives, shares of devices and admin access beside these, CPU, a
+port, a taint, affinity, anti-affinity, topology spread, gangs with fewer needed than there are, groups in one domain,
+and groups of groups. Those who are in keep to the rules as things are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from uuid import NAMESPACE_DNS, uuid5
 
 from hypothesis import strategies as st
 
@@ -37,11 +38,16 @@ __all__ = [
     "House",
     "Team",
     "Term",
+    "has_room",
     "houses",
+    "shared_houses",
 ]
 
 
 ANNOTATION = "example.com/cost"
+MEMORY = 4
+"""So much of it has each device that is shared."""
+
 HOST, ZONE = "kubernetes.io/hostname", "zone"
 APPS = ("x", "y")
 
@@ -77,7 +83,10 @@ class Team:
 
 @dataclass(frozen=True)
 class Guest:
-    """A pod. Who is in has a ``home`` and ``holds`` devices there; all others wait."""
+    """A pod. Who is in has a ``home`` and ``holds`` devices there; all others wait.
+
+    With ``memory`` each device is shared, and that much of it is held or asked for; ``is_admin`` asks to take nothing.
+    """
 
     name: str
     app: str
@@ -86,6 +95,8 @@ class Guest:
     asks: tuple[Ask, ...]
     home: str = ""
     holds: tuple[int, ...] = ()
+    memory: int = 0
+    is_admin: bool = False
     tolerates: bool = False
     takes_port: bool = False
     near: tuple[Term, ...] = ()
@@ -104,15 +115,20 @@ class House:
     teams: Mapping[str, Team]
     trees: Mapping[str, int]
     asked: str
+    is_shared: bool = False
 
     def host(self, name: str) -> Host:
         return next(host for host in self.hosts if host.name == name)
 
     @property
     def cluster(self) -> Cluster:
+        sharing: Json = {
+            "allowMultipleAllocations": True,
+            "capacity": {"memory": {"value": str(MEMORY)}},
+        }
         slices = [
             resource_slice(
-                gpus(host.devices),
+                gpus(host.devices, **(sharing if self.is_shared else {})),
                 name=host.name,
                 pool=host.name,
                 nodeName=host.name,
@@ -126,8 +142,23 @@ class House:
             *(_tree(*tree) for tree in self.trees.items()),
         ]
         return cluster(
-            device_class(), list(map(_node, self.hosts)), slices, groups, guests
+            _PRIVILEGED,
+            device_class(),
+            list(map(_node, self.hosts)),
+            slices,
+            groups,
+            guests,
         )
+
+
+_PRIVILEGED: Json = {
+    "apiVersion": "v1",
+    "kind": "Namespace",
+    "metadata": {
+        "name": "default",
+        "labels": {"resource.kubernetes.io/admin-access": "true"},
+    },
+}
 
 
 def _node(host: Host) -> Json:
@@ -176,15 +207,25 @@ def _pods(guest: Guest) -> Iterator[Json]:
     }
     yield plain
     if needs_claim:
-        yield (
-            held(
-                guest.name,
-                guest.home,
-                *(f"gpu-{device_index}" for device_index in guest.holds),
-            )
-            if guest.home
-            else _claim(guest)
-        )
+        yield _held(guest) if guest.home else _claim(guest)
+
+
+def _held(guest: Guest) -> Json:
+    claim_object = held(
+        guest.name,
+        guest.home,
+        *(f"gpu-{device_index}" for device_index in guest.holds),
+    )
+    if guest.memory:
+        share = {
+            "shareID": str(uuid5(NAMESPACE_DNS, guest.name)),
+            "consumedCapacity": {"memory": str(guest.memory)},
+        }
+        allocation = claim_object["status"]["allocation"]["devices"]
+        allocation["results"] = [
+            {**device, **share} for device in allocation["results"]
+        ]
+    return claim_object
 
 
 def _term(app: str, key: str) -> Json:
@@ -196,11 +237,20 @@ def _claim(guest: Guest) -> Json:
         (f'device.attributes["gpu.example.com"].index >= {least}', count)
         for count, least in guest.asks
     ]
+    amounts: Json = (
+        {"capacity": {"requests": {"memory": str(guest.memory)}}}
+        if guest.memory
+        else {}
+    )
     if len(asks) == 1:
         [(selector, count)] = asks
-        return claim(guest.name, request("gpu", selector, count=count))
+        admin: Json = {"adminAccess": True} if guest.is_admin else {}
+        return claim(
+            guest.name,
+            request("gpu", selector, count=count, **amounts, **admin),
+        )
     entries = (
-        sub("ab"[rank], selector, count=count)
+        sub("ab"[rank], selector, count=count, **amounts)
         for rank, (selector, count) in enumerate(asks)
     )
     return claim(guest.name, first_available("gpu", *entries))
@@ -316,6 +366,56 @@ def houses(draw: st.DrawFn, *, peace: bool = True) -> House:
 
 
 @st.composite
+def shared_houses(draw: st.DrawFn) -> House:
+    """Draw two or three hosts of a shared device, and one or two who wait for shares or for admin access, and for CPU.
+
+    Those who are in have shares, or CPU, or both: some are in the way of the device, and others of the CPU.
+    """
+    hosts = [
+        Host(
+            name=f"host-{host_index}",
+            labels={HOST: f"host-{host_index}"},
+            cpu=draw(st.integers(3, 4)),
+            devices=1,
+            is_tainted=False,
+        )
+        for host_index in range(draw(st.integers(2, 3)))
+    ]
+    residents: list[Guest] = []
+    for resident_index in range(draw(st.integers(3, 5))):
+        guest = draw(_sharers(f"in-{resident_index}", st.integers(0, 3), 1))
+        residents.append(draw(_settled(guest, residents, hosts)))
+    waiting = [
+        draw(_sharers(f"new-{index}", st.just(5), 2))
+        for index in range(draw(st.integers(1, 2)))
+    ]
+    team = Team("red", 2, None, False, "", "")
+    if draw(st.booleans()):
+        waiting = [replace(guest, team=team.name) for guest in waiting]
+    guests = (*residents, *waiting)
+    return House(
+        tuple(hosts), guests, {team.name: team}, {}, "new-0", is_shared=True
+    )
+
+
+@st.composite
+def _sharers(
+    draw: st.DrawFn, name: str, priorities: st.SearchStrategy[int], least: int
+) -> Guest:
+    """Guests who need so much CPU and memory at least."""
+    return Guest(
+        name=name,
+        app="x",
+        priority=draw(priorities),
+        cpu=draw(st.integers(least, 3)),
+        asks=((1, 0),),
+        memory=draw(st.integers(least, MEMORY)),
+        is_admin=bool(draw(st.integers(0, 3))),
+        cost=draw(st.integers(0, 3)),
+    )
+
+
+@st.composite
 def _hosts(draw: st.DrawFn, host_index: int, features: _Features) -> Host:
     labels = {HOST: f"host-{host_index}"} if draw(st.integers(0, 5)) else {}
     if draw(st.integers(0, 5)):
@@ -388,6 +488,12 @@ def _guests(
     )
 
 
+def has_room(guest: Guest, device: int, holders: Sequence[Guest]) -> bool:
+    """Whether a device of a host can be held beside these holders: a share of it, or as a whole by nobody else."""
+    shares = [other.memory for other in holders if device in other.holds]
+    return guest.memory + sum(shares) <= MEMORY if guest.memory else not shares
+
+
 @st.composite
 def _settled(
     draw: st.DrawFn,
@@ -398,11 +504,10 @@ def _settled(
     """The guest on some host, with devices, CPU and port as far as they are free there."""
     host = draw(st.sampled_from(hosts))
     there = [other for other in others if other.home == host.name]
-    used = {device_index for other in there for device_index in other.holds}
     free = [
         device_index
         for device_index in range(host.devices)
-        if device_index not in used
+        if has_room(guest, device_index, there)
     ]
     cpu = (
         host.cpu is None

@@ -15,7 +15,7 @@ from dralloc.objects.api.base import changed
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.features import ALL_FEATURES
-from eviction_strategies import ANNOTATION, House, houses
+from eviction_strategies import ANNOTATION, House, houses, shared_houses
 from examples import INDEPENDENT, examples
 from preemptions import Crowd, cheapest, crowds
 from settled import held
@@ -72,6 +72,22 @@ def test_no_victims_are_cheaper(crowd: Crowd, cost: str, gang: str) -> None:
 def test_no_eviction_is_cheaper_where_pods_mind_each_other(
     house: House, cost: str
 ) -> None:
+    assert_cheapest(house, cost)
+
+
+@settings(QUICKLY, max_examples=examples(500))
+@given(
+    house=shared_houses(),
+    cost=st.sampled_from(["pods", "priority", ANNOTATION]),
+)
+def test_no_eviction_is_cheaper_where_admin_access_minds_shares(
+    house: House, cost: str
+) -> None:
+    assert_cheapest(house, cost)
+
+
+def assert_cheapest(house: House, cost: str) -> None:
+    """Compare the answer with every set of victims."""
     answer = preempt(house.cluster, pod=f"default/{house.asked}", cost=cost)
     expected = cheapest_eviction(house, cost)
     event(f"{len(answer.evicted)} victims" if answer.possible else "hopeless")
@@ -375,45 +391,82 @@ def test_who_is_too_near_to_others_already_may_go_as_anybody(key: str) -> None:
     assert (victims(answer), answer.exact, answer.left_out) == (["z"], True, ())
 
 
-def test_admin_access_has_to_fit_beside_shares_of_those_who_stay() -> None:
-    """It takes nothing from others, but they were there first."""
-    memory = {"memory": {"value": "6"}}
-    shared = gpus(2, allowMultipleAllocations=True, capacity=memory)
-    share = {"shareID": "3a1e3bc4-2a1f-4f0b-9c7d-5a52dd5e2f10", "pool": "a"}
-    holding = [
-        allocated(
-            name,
-            {**share, "device": device, "consumedCapacity": {"memory": amount}},
-        )
-        for name, device, amount in (("x", "gpu-0", "4"), ("y", "gpu-1", "5"))
-    ]
-    users = [
-        pod("x", "x", nodeName="a", priority=2),
-        pod("y", "y", nodeName="a", priority=1),
-    ]
-    amounts = {"requests": {"memory": "4"}}
+MEMORY = {"memory": {"value": "6"}}
+
+
+def share(name: str, device: str, amount: str) -> Json:
+    """A claim that holds a share of a device of node a."""
+    identity = {"shareID": "3a1e3bc4-2a1f-4f0b-9c7d-5a52dd5e2f10", "pool": "a"}
+    consumed = {"consumedCapacity": {"memory": amount}}
+    return allocated(name, {**identity, "device": device, **consumed})
+
+
+def with_admin_access(**spec: object) -> list[Json]:
+    """A pod that wants admin access to a GPU with so much memory left."""
     privileged = {"resource.kubernetes.io/admin-access": "true"}
     space = {
         "apiVersion": "v1",
         "kind": "Namespace",
         "metadata": {"name": "default", "labels": privileged},
     }
-    slices = resource_slice(shared, name="a", pool="a", nodeName="a")
+    amounts = {"requests": {"memory": "4"}}
     asking = claim("new", request(capacity=amounts, adminAccess=True))
+    return [space, pod("new", "new", priority=50, **spec), asking]
+
+
+def test_admin_access_has_to_fit_beside_shares_of_those_who_stay() -> None:
+    """It takes nothing from others, but they were there first."""
+    shared = gpus(2, allowMultipleAllocations=True, capacity=MEMORY)
+    users = [
+        pod("x", "x", nodeName="a", priority=2),
+        pod("y", "y", nodeName="a", priority=1),
+    ]
     answer = preempt(
         cluster(
-            space,
             device_class(),
             node("a"),
-            slices,
-            holding,
+            resource_slice(shared, name="a", pool="a", nodeName="a"),
+            share("x", "gpu-0", "4"),
+            share("y", "gpu-1", "5"),
             users,
-            pod("new", "new", priority=50),
-            asking,
+            with_admin_access(),
         ),
         pod="default/new",
     )
     assert (victims(answer), answer.exact) == (["y"], True)
+
+
+def test_admin_access_goes_where_nobody_with_shares_is_evicted() -> None:
+    """Without v there is CPU on a, but a device only without x, too; without w there is all of it on b."""
+
+    def cpu(amount: str) -> list[Json]:
+        return [{"name": "main", "resources": {"requests": {"cpu": amount}}}]
+
+    def host(name: str) -> list[Json]:
+        shared = gpus(1, allowMultipleAllocations=True, capacity=MEMORY)
+        status = {"allocatable": {"cpu": "4", "pods": "10"}}
+        return [
+            {**node(name), "status": status},
+            resource_slice(shared, name=name, pool=name, nodeName=name),
+        ]
+
+    users = [
+        pod("x", "x", nodeName="a", priority=1, containers=cpu("1")),
+        pod("v", nodeName="a", priority=1, containers=cpu("3")),
+        pod("w", nodeName="b", priority=2, containers=cpu("4")),
+    ]
+    answer = preempt(
+        cluster(
+            device_class(),
+            host("a"),
+            host("b"),
+            share("x", "gpu-0", "4"),
+            users,
+            with_admin_access(containers=cpu("2")),
+        ),
+        pod="default/new",
+    )
+    assert (victims(answer), answer.exact) == (["w"], True)
 
 
 def test_who_asks_for_extended_resources_does_not_ask_its_node_for_them() -> (

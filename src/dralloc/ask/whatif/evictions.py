@@ -238,7 +238,12 @@ class Staging:
 
     @cached_property
     def sharers(self) -> frozenset[int]:
-        """The units, by index, that hold shares of devices which newcomers could have with admin access."""
+        """The units, by index, whose claims hold shares of devices which newcomers could have with admin access."""
+        return self.incumbents.using(self._shared)
+
+    @cached_property
+    def _shared(self) -> frozenset[ClaimKey]:
+        """The claims that hold such shares."""
         problem = self.problem
         admin = {
             alternative.index
@@ -267,6 +272,21 @@ class Staging:
             ):
                 demands[demand] = replace(demands[demand], nodes=())
         return replace(self.problem, demands=tuple(demands))
+
+    def without_only(self, units: Collection[int]) -> Problem:
+        """Return the problem in which some units, by index, have to go, and the shares of all others stay in use."""
+        incumbents = self.incumbents
+        evicted = {
+            pod.key for unit in units for pod in incumbents.units[unit].pods
+        }
+        kept = {
+            key
+            for key in self._shared
+            if any(
+                pod.key not in evicted for pod in incumbents.users.users[key]
+            )
+        }
+        return incumbents.holding(self.without(units), kept)
 
     def alone(self) -> Problem:
         """Return the problem without newcomers."""

@@ -30,6 +30,7 @@ from dralloc.problem import (
     SlotIndex,
     numbered,
 )
+from dralloc.problem.claim_ledger import ClaimLedger
 from dralloc.problem.ledger import Holding
 from dralloc.problem.solution import Placement, Solution, with_node_grants
 
@@ -214,20 +215,40 @@ class Incumbents:
                 demand = DemandIndex(demand + 1)
         return Solution(tuple(with_node_grants(problem, placements)))
 
-    def sharing(self, slots: Collection[SlotIndex]) -> frozenset[int]:
-        """Return the units, by index, that hold shares of devices with these slots."""
-        holders = set()
-        for key, holdings in self._holdings.items():
+    def sharing(self, slots: Collection[SlotIndex]) -> frozenset[ClaimKey]:
+        """Return the freed claims that hold shares of devices with these slots."""
+        return frozenset(
+            key
+            for key in self.freed
             if any(
-                holding.share and holding.slot in slots for holding in holdings
-            ):
-                holders.add(key)
+                holding.share and holding.slot in slots
+                for holding in self._holdings.get(key, ())
+            )
+        )
+
+    def using(self, claims: Collection[ClaimKey]) -> frozenset[int]:
+        """Return the units, by index, of which some pod uses one of these claims."""
         return frozenset(
             index
             for index, unit in enumerate(self.units)
             for pod in unit.pods
-            if not holders.isdisjoint(self.users.claims_of[pod.key])
+            if any(key in claims for key in self.users.claims_of[pod.key])
         )
+
+    def holding(
+        self, problem: Problem, claims: Collection[ClaimKey]
+    ) -> Problem:
+        """Return the problem in which these claims hold what they have, and nobody asks for it any more."""
+        ledger = ClaimLedger(problem)
+        for key in claims:
+            ledger.hold(self._holdings[key])
+        demands = []
+        for demand in problem.demands:
+            asked = (
+                claim for claim in demand.claims if claim.key not in claims
+            )
+            demands.append(replace(demand, claims=tuple(asked)))
+        return replace(ledger.applied(), demands=tuple(demands))
 
     def irregular(self, problem: Problem, first: int) -> frozenset[int]:
         """Units, by index, without which the others could be allocated and placed again as they are."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import count
 from pathlib import Path
-from typing import Final, Unpack
+from typing import Final, NamedTuple, Unpack
 
 from dralloc.ask.answer_checks import check_newcomers
 from dralloc.ask.whatif.document import PreemptionDocument
@@ -393,52 +393,95 @@ def preempt(
     )
 
 
+class _Branch(NamedTuple):
+    """The best answer of some, in the order in which they are looked at.
+
+    Parameters
+    ----------
+    cost
+        No answer of the branch is worth more than minus this.
+    age
+        Of equal costs the older branch comes first, as answers have no order.
+    evicted
+        The units, by index, that go in all answers of the branch.
+    is_closed
+        Whether of those with shares nobody else goes.
+    """
+
+    cost: int
+    age: int
+    evicted: frozenset[int]
+    is_closed: bool
+    answer: Solution
+
+
 def _cheapest(staging: Staging, choices: Choices) -> Solution:
     """Return the answer with the cheapest victims.
 
     In the problem nobody is there first, so that admin access of newcomers takes no notice of others (KEP-5018). But
     who stays has its shares already, and admin access has to fit beside these (KEP-5075). So an answer with admin
-    access is tried out in the cluster without its victims. If that fails, one more of those with shares has to go,
-    whoever comes: each of them is taken out in turn, and the cheapest of these answers is tried next.
+    access is tried out in the cluster without its victims. If that fails, there are two ways on. Either nobody else of
+    those with shares goes: then it is known which shares are in use, and admin access fits beside them from the start.
+    Or one more of them goes: each is taken out in turn. The cheapest of all these answers is tried next.
     """
-    stop, order = Stop.after(choices.time_limit), count()
+    stop, ages = Stop.after(choices.time_limit), count()
     best = solve(staging.problem, choices, hint=staging.start)
-    if not staging.sharers:
+    if not staging.sharers or not staging.placed(best):
         return best
-    # The answer with the largest bound comes first. Of equal bounds the older answer does, as answers have no order.
-    answers = [(-best.tiers[0].bound, next(order), frozenset[int](), best)]
+
+    def branch(
+        evicted: frozenset[int], answer: Solution, *, is_closed: bool = False
+    ) -> _Branch:
+        cost = -answer.tiers[0].bound
+        return _Branch(cost, next(ages), evicted, is_closed, answer)
+
+    branches = [branch(frozenset(), best)]
     seen = {frozenset[int]()}
     for _ in range(_MOST_TRIES):
-        if not answers:
-            # Nothing is left to try: nobody comes.
-            return solve(staging.alone(), choices)
-        bound, _number, removed_before, answer = heappop(answers)
-        if not staging.placed(answer):
-            return answer
-        tried = staging.tried(answer)
+        cheapest = heappop(branches)
+        if not staging.placed(cheapest.answer):
+            return _nobody(staging, choices, -cheapest.cost)
+        tried = staging.tried(cheapest.answer)
         if tried is not None:
-            return tried
-        for unit in sorted(staging.staying(answer) & staging.sharers):
-            removed = removed_before | {unit}
+            return _bounded(tried, -cheapest.cost)
+        if cheapest.is_closed:
+            break
+        evicted = cheapest.evicted
+        only = solve(
+            staging.without_only(evicted), with_time_left(choices, stop)
+        )
+        heappush(branches, branch(evicted, only, is_closed=True))
+        for unit in sorted(staging.sharers - evicted):
+            more = evicted | {unit}
             # The same units can be taken out in another order.
-            if removed not in seen:
-                seen.add(removed)
-                cheapest = solve(
-                    staging.without(removed), with_time_left(choices, stop)
+            if more not in seen:
+                seen.add(more)
+                answer = solve(
+                    staging.without(more), with_time_left(choices, stop)
                 )
-                heappush(
-                    answers,
-                    (-cheapest.tiers[0].bound, next(order), removed, cheapest),
-                )
-    return _unproven(staging, choices, -bound)
+                heappush(branches, branch(more, answer))
+    return _unproven(staging, choices, -cheapest.cost)
 
 
 def _unproven(staging: Staging, choices: Choices, bound: int) -> Solution:
     """Return an answer in which all go that have shares; no answer is worth more than the bound."""
     freest = solve(staging.without(staging.sharers), choices)
     tried = staging.tried(freest) if staging.placed(freest) else None
-    answer = tried or solve(staging.alone(), choices)
-    return replace(answer, tiers=(replace(answer.tiers[0], bound=bound),))
+    if tried is None:
+        return _nobody(staging, choices, bound)
+    return _bounded(tried, bound)
+
+
+def _nobody(staging: Staging, choices: Choices, bound: int) -> Solution:
+    """Return the answer in which no newcomer comes; no answer is worth more than the bound."""
+    return _bounded(solve(staging.alone(), choices), bound)
+
+
+def _bounded(answer: Solution, bound: int) -> Solution:
+    """The answer with a bound for all branches: what else is known holds for its own."""
+    return replace(
+        answer, tiers=(replace(answer.tiers[0], bound=bound, limits=()),)
+    )
 
 
 def _answer(
