@@ -351,6 +351,46 @@ def test_a_smaller_amount() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("policy", "asked", "smaller"),
+    [
+        ({"default": "4", "validValues": ["4", "8"]}, "8", "4"),
+        ({"default": "1", "validRange": {"min": "1", "step": "3"}}, "6", "4"),
+        ({"default": "6", "validRange": {"min": "6"}}, "8", None),
+    ],
+)
+def test_a_smaller_amount_that_the_request_policy_grants(
+    policy: Json, asked: str, smaller: str | None
+) -> None:
+    """What is left, 5, would be rounded up to more than that."""
+    memory = {"memory": {"value": "10", "requestPolicy": policy}}
+    shared = gpus(1, allowMultipleAllocations=True, capacity=memory)
+    share = {"shareID": "a", "consumedCapacity": {"memory": "5"}}
+    held = allocated("held", {"device": "gpu-0", **share})
+    wanted = claim("wanted", request(capacity={"requests": {"memory": asked}}))
+    explanation = explain(
+        one_node(held, wanted, devices=shared), "default/wanted"
+    )
+    suggested = [text for text in changes(explanation) if "ask for" in text]
+    expected = f"claim default/wanted, request gpu: ask for {smaller} of memory in place of {asked}"
+    assert suggested == ([expected] if smaller else [])
+
+
+def test_a_smaller_amount_where_fairness_knows_no_cap() -> None:
+    memory = {"memory": {"value": "10"}}
+    shared = gpus(1, allowMultipleAllocations=True, capacity=memory)
+    wanted = claim("wanted", request(capacity={"requests": {"memory": "12"}}))
+    explanation = explain(
+        one_node(wanted, devices=shared),
+        "default/wanted",
+        mode=Mode.OPTIMAL,
+        fair="memory",
+    )
+    assert changes(explanation) == [
+        "claim default/wanted, request gpu: ask for 10 of memory in place of 12"
+    ]
+
+
 def test_what_another_claim_asks_for() -> None:
     devices = [device("gpu-0", {"model": "a"}), device("gpu-1", {"model": "a"})]
     other = claim("other", request("gpu", f"{MODEL} == 'a'"))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dralloc.compile.inventory import amount_taken
+from dralloc.compile.inventory import amount_taken, amount_within
 from dralloc.objects.api import (
     CapacityRequestPolicy,
     CapacityRequestPolicyRange,
@@ -140,6 +141,34 @@ def test_rounding_gives_the_smallest_step_that_covers_the_request(
     assert value == next(
         candidate for candidate in count(lowest, step) if candidate >= requested
     )
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> CapacityRequestPolicy:
+    amounts = st.integers(1, 12).map(str)
+    if draw(st.booleans()):
+        values = draw(st.lists(st.integers(1, 12), max_size=4, unique=True))
+        return one_of(*map(str, sorted(values)))
+    return in_range(
+        draw(st.sampled_from(["0", "1", "500m", "2500m", "3"])),
+        draw(st.none() | amounts),
+        draw(st.sampled_from([None, "0", "250m", "1", "1500m", "4"])),
+    )
+
+
+@given(st.none() | policies(), st.integers(0, 12000), st.booleans())
+def test_the_largest_amount_within_a_limit_is_the_last_that_is_not_more(
+    policy: CapacityRequestPolicy | None, limit: int, fractions: bool
+) -> None:
+    features = replace(ALL_FEATURES, FractionalCapacityRange=fractions)
+    within = amount_within(q(f"{limit}m"), policy, features)
+    # Every amount that a policy grants is the limit, or a multiple of a quarter.
+    taken = []
+    for asked in {*range(0, limit, 250), limit}:
+        amount = amount_taken(q(f"{asked}m"), q("100"), policy, features)
+        if amount is not None and amount <= q(f"{limit}m"):
+            taken.append(amount)
+    assert within == max(taken, default=None)
 
 
 FRACTIONS = [

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from dralloc.compile.compiler import CompiledCluster
-from dralloc.compile.inventory import charge_for
+from dralloc.compile.inventory import amount_within, charge_for
 from dralloc.compile.match import Criteria, MatchTable
 from dralloc.objects.api import (
     CELDeviceSelector,
@@ -231,6 +231,15 @@ class Offers(Overlay):
         """Return the amounts of capacities that the alternative asks for."""
         return {}
 
+    def amount_within(
+        self,
+        device: DeviceIndex,  # noqa: ARG002 - nothing is known here
+        name: str,  # noqa: ARG002 - nothing is known here
+        limit: Quantity,
+    ) -> Quantity | None:
+        """Return the largest amount of a capacity up to a limit that may be asked for; None if there is none."""
+        return limit
+
     def vary(
         self, alternative: AlternativeIndex, variation: Variation
     ) -> AlternativeIndex:
@@ -303,6 +312,17 @@ class TableOffers(Offers):
     def amounts(self, alternative: AlternativeIndex) -> Mapping[str, Quantity]:
         """Return the amounts of capacities that the alternative asks for."""
         return dict(self.table.criteria[alternative].amounts)
+
+    def amount_within(
+        self, device: DeviceIndex, name: str, limit: Quantity
+    ) -> Quantity | None:
+        """Return the largest amount up to a limit that the capacity's request policy does not round up."""
+        entry = self.table.inventory.sources[device].device.capacity[name]
+        return (
+            amount_within(limit, entry.request_policy, self.table.features)
+            if entry.consumable
+            else limit
+        )
 
     def vary(
         self, alternative: AlternativeIndex, variation: Variation

@@ -117,8 +117,13 @@ def _smaller(
 def _free_amounts(
     oracle: FeasibilityOracle, alternative: Alternative
 ) -> dict[str, set[int]]:
-    """Return, by capacity, the amounts that some device, or a cap, has left."""
+    """Return, by capacity, the amounts that some device, or a cap, has left, as far as request policies grant them."""
     context = oracle.snapshot.context
+    # The amount may be there and not allowed: what a cap leaves is worth a try as well.
+    cap_rests: dict[str, list[int]] = defaultdict(list)
+    for budget in context.budgets:
+        if budget.left:
+            cap_rests[budget.resource].append(budget.left)
     requested = context.offers.amounts(alternative.index)
     free_amounts: dict[str, set[int]] = defaultdict(set)
     for device_index, device in numbered(context.problem.devices):
@@ -130,14 +135,17 @@ def _free_amounts(
             continue
         for name, capacity in device.capacity.items():
             if device.shareable and capacity.consumable:
-                free_amounts[name].add(
-                    context.ledger.capacity_left(device, name)
-                )
+                free = context.ledger.capacity_left(device, name)
             # A device that one claim has for itself is asked for an amount, but nothing of it is consumed.
             elif name in requested and not device.shareable:
-                free_amounts[name].add(capacity.total)
-    # The amount may be there and not allowed: what a cap leaves is worth a try as well.
-    for budget in context.budgets:
-        if budget.resource in free_amounts and budget.left:
-            free_amounts[budget.resource].add(budget.left)
+                free = capacity.total
+            else:
+                continue
+            # What a policy would round up is more than there is: the next smaller amount of the policy is not.
+            for rest in (free, *cap_rests[name]):
+                granted = context.offers.amount_within(
+                    device_index, name, Quantity(rest, Format.BINARY)
+                )
+                if granted is not None:
+                    free_amounts[name].add(granted.nanos)
     return free_amounts

@@ -67,6 +67,7 @@ __all__ = [
     "NodeSelections",
     "PublishedDevice",
     "amount_taken",
+    "amount_within",
     "charge_for",
     "compared_values",
     "counters_charged",
@@ -256,6 +257,36 @@ def amount_taken(
         or amount == policy.default
         or _allowed(policy, amount, features)
         else None
+    )
+
+
+def amount_within(
+    limit: Quantity,
+    policy: CapacityRequestPolicy | None,
+    features: Features = ALL_FEATURES,
+) -> Quantity | None:
+    """The largest amount up to a limit that a policy grants as it is asked for; None if it grants nothing so small."""
+    if policy is None:
+        return limit
+    valid = policy.valid_range
+    if valid is None:
+        values = policy.valid_values or (limit,)
+        return max((value for value in values if value <= limit), default=None)
+    most = limit if valid.max is None else min(limit, valid.max)
+    if most < valid.min:
+        return None
+    if valid.step is None:
+        return most
+    unit = _unit(valid, features)
+    lowest, step = _counted(valid.min, unit), _counted(valid.step, unit)
+    if step <= 0:
+        return None
+    steps = (most.nanos // unit - lowest) // step
+    # A minimum that is no whole unit counts as one more, and is granted as it is.
+    return (
+        valid.min
+        if steps < 0
+        else Quantity((lowest + steps * step) * unit, limit.format)
     )
 
 
