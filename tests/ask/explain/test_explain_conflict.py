@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+import dralloc
 from dralloc.ask.context.offers import split
 from dralloc.ask.explain import Explanation, explain
-from dralloc.objects.choices import Mode
+from dralloc.ask.explain.explainer import Explainer
+from dralloc.ask.explain.snapshot import find_demand
+from dralloc.objects.choices import Choices, Mode
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.load import load
+from dralloc.objects.names import ClaimKey
 from wire import (
     DRIVER,
     Json,
@@ -503,6 +509,30 @@ def test_an_error_is_no_conflict_of_the_model() -> None:
     assert explanation.remarks == (
         "Only an error is in its way: the optimal mode, which leaves failing devices out, would place it.",
     )
+
+
+def test_what_the_search_did_not_get_to_has_nothing_in_its_way() -> None:
+    """As if a time limit had ended the search with one of two claims placed."""
+    plan = dralloc.allocate(
+        one_node(claim("first", request()), claim("wanted", request()))
+    )
+    unfinished = replace(
+        plan.solution,
+        placements=tuple(
+            placement
+            for placement in plan.solution.placements
+            if plan.demands[placement.demand].key.name == "first"
+        ),
+    )
+    wanted = find_demand(plan.compiled, ClaimKey("default", "wanted"), None)
+    explanation = Explainer(
+        plan.compiled, wanted, Mode.OPTIMAL, Choices()
+    ).of_optimum(unfinished, {}, suggest=True)
+    assert explanation.conflict is None
+    assert explanation.remarks == (
+        "It would fit beside all that is placed: the search ended, as at a time limit, before it was placed.",
+    )
+    assert not explanation.suggestions
 
 
 def test_first_fit_on_mig(root) -> None:  # type: ignore[no-untyped-def]

@@ -41,6 +41,9 @@ __all__ = ["Explainer"]
 _DISREGARDED: Final = "First fit looks neither at caps nor at fairness: mode optimal explains the answer that does."
 
 
+_ENDED: Final = "It would fit beside all that is placed: the search ended, as at a time limit, before it was placed."
+
+
 @dataclass(frozen=True)
 class Explainer:
     """Explains one demand in one mode. ``disregarded``: whether the mode ignores caps or fairness."""
@@ -227,14 +230,12 @@ class Explainer:
         with phase(timings, "conflict"):
             members = members_of(exact)
             conflict = find_conflict(exact, members)
-        # Without a conflict it could be placed as it is: the optimum leaves it out for its gang.
-        if (
-            conflict is None
-            and self.mode is Mode.OPTIMAL
-            and snapshot.whole.gang
-        ):
-            with phase(timings, "gang"):
-                return self._with_gang(base, snapshot)
+        # Without a conflict it could be placed as it is: the optimum leaves it out for its gang, or was not found.
+        if conflict is None and self.mode is Mode.OPTIMAL:
+            if snapshot.whole.gang:
+                with phase(timings, "gang"):
+                    return self._with_gang(base, snapshot)
+            return replace(base, remarks=(*base.remarks, _ENDED))
         if conflict is None:
             remark = "Only an error is in its way: the optimal mode, which leaves failing devices out, would place it."
             base = replace(base, remarks=(*base.remarks, remark))
