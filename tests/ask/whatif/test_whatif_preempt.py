@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 
 import pytest
 from hypothesis import HealthCheck, Phase, assume, event, given, settings
@@ -467,6 +468,29 @@ def test_admin_access_goes_where_nobody_with_shares_is_evicted() -> None:
         pod="default/new",
     )
     assert (victims(answer), answer.exact) == (["w"], True)
+
+
+def test_where_tries_run_out_all_go_that_have_shares(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The answer is not proven, and has the bound of what was tried."""
+    monkeypatch.setattr(import_module(preempt.__module__), "_MOST_TRIES", 1)
+    shared = gpus(2, allowMultipleAllocations=True, capacity=MEMORY)
+    answer = preempt(
+        cluster(
+            device_class(),
+            node("a"),
+            resource_slice(shared, name="a", pool="a", nodeName="a"),
+            share("x", "gpu-0", "4"),
+            share("y", "gpu-1", "5"),
+            [pod(name, name, nodeName="a", priority=1) for name in "xy"],
+            with_admin_access(),
+        ),
+        pod="default/new",
+    )
+    assert (victims(answer), answer.exact) == (["x", "y"], False)
+    pods = answer.tiers[0]
+    assert (pods.value, pods.bound) == (2, 0)
 
 
 def test_who_asks_for_extended_resources_does_not_ask_its_node_for_them() -> (

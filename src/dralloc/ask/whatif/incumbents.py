@@ -240,7 +240,7 @@ class Incumbents:
     ) -> Problem:
         """Return the problem in which these claims hold what they have, and nobody asks for it any more."""
         ledger = ClaimLedger(problem)
-        for key in claims:
+        for key in sorted(claims):
             ledger.hold(self._holdings[key])
         demands = []
         for demand in problem.demands:

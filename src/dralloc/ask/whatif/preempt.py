@@ -28,7 +28,7 @@ from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Line, Part, Table, counted
 from dralloc.objects.value_kinds import TEXT, takes
 from dralloc.problem import Demand, are_admitted
-from dralloc.problem.solution import Solution, Tier
+from dralloc.problem.solution import Solution, Status, Tier
 from dralloc.show.question import Provisional
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.stopping import Stop
@@ -439,12 +439,14 @@ def _cheapest(staging: Staging, choices: Choices) -> Solution:
     seen = {frozenset[int]()}
     for _ in range(_MOST_TRIES):
         cheapest = heappop(branches)
-        if not staging.placed(cheapest.answer):
+        is_placed = bool(staging.placed(cheapest.answer))
+        if not is_placed and cheapest.answer.tiers[0].proven:
             return _nobody(staging, choices, -cheapest.cost)
-        tried = staging.tried(cheapest.answer)
+        tried = staging.tried(cheapest.answer) if is_placed else None
         if tried is not None:
             return _bounded(tried, -cheapest.cost)
-        if cheapest.is_closed:
+        # No branches are left of it, or time is over.
+        if cheapest.is_closed or not is_placed:
             break
         evicted = cheapest.evicted
         only = solve(
@@ -479,9 +481,9 @@ def _nobody(staging: Staging, choices: Choices, bound: int) -> Solution:
 
 def _bounded(answer: Solution, bound: int) -> Solution:
     """The answer with a bound for all branches: what else is known holds for its own."""
-    return replace(
-        answer, tiers=(replace(answer.tiers[0], bound=bound, limits=()),)
-    )
+    weight = replace(answer.tiers[0], bound=bound, limits=())
+    status = Status.OPTIMAL if weight.proven else Status.FEASIBLE
+    return replace(answer, tiers=(weight,), status=status)
 
 
 def _answer(
