@@ -39,8 +39,6 @@ from dralloc.solve.work import phase
 __all__ = ["Explainer"]
 
 _DISREGARDED: Final = "First fit looks neither at caps nor at fairness: mode optimal explains the answer that does."
-
-
 _ENDED: Final = "It would fit beside all that is placed: the search ended, as at a time limit, before it was placed."
 
 
