@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 
 import dralloc
+import scheduling_wire
 from dralloc.ask.scenario import Scenario
 from dralloc.compile.compiler import compile_cluster
 from dralloc.compile.write import allocated_claims
@@ -569,3 +570,76 @@ def test_a_share_of_a_capacity_is_freed_and_kept() -> None:
     )
     assert sum("evicts default/v1" in reason for reason in said) == 1
     assert sum("evicts default/v2" in reason for reason in said) == 1
+
+
+# Rules between pods, on a node for which another pod is nominated: it must do with that pod and without it.
+
+
+def apart_from(**labels: str) -> Json:
+    """Required anti-affinity by zone."""
+    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": "zone"}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    return {"podAntiAffinity": required}
+
+
+def feasible_beside(nominee: Json, *others: Json) -> list[str]:
+    """The nodes for the pod ``late`` once the nominee is to come to node ``a``, the larger one."""
+    nodes = [
+        scheduling_wire.node(
+            name, {"cpu": cpu, "pods": "9"}, labels={"zone": name}
+        )
+        for name, cpu in (("a", "2"), ("b", "1"))
+    ]
+    victim = scheduling_wire.pod("victim", on="a", requests={"cpu": "2"})
+    scheduler = scheduling_wire.scheduler(nodes, victim, nominee, *others)
+    attempt = scheduler.attempt(ClaimKey("default", "nominee"))
+    nomination = scheduler.nominate(attempt)
+    assert nomination is not None
+    assert nomination.node.name == "a"
+    late = scheduler.attempt(ClaimKey("default", "late"))
+    return scheduling_wire.feasible(late)
+
+
+@pytest.mark.parametrize(
+    ("affinity", "expected"),
+    [
+        (apart_from(app="other"), ["b"]),
+        # Upstream skips the plugin for a pod about which nothing was said before the nomination.
+        ({}, ["a", "b"]),
+    ],
+)
+def test_a_nominated_pod_keeps_others_away(
+    affinity: Json, expected: list[str]
+) -> None:
+    nominee = scheduling_wire.pod(
+        "nominee",
+        requests={"cpu": "2"},
+        priority=9,
+        affinity=apart_from(app="web"),
+    )
+    late = scheduling_wire.pod(
+        "late", labels={"app": "web"}, priority=5, affinity=affinity
+    )
+    assert feasible_beside(nominee, late) == expected
+
+
+def test_a_nominated_pod_may_fill_the_emptiest_domain() -> None:
+    """One pod is in each zone then, and the skew allows for one more."""
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    web = {"app": "web"}
+    nominee = scheduling_wire.pod(
+        "nominee", labels=web, requests={"cpu": "2"}, priority=9
+    )
+    there = scheduling_wire.pod("there", on="b", labels=web, priority=9)
+    late = scheduling_wire.pod(
+        "late",
+        labels=web,
+        priority=5,
+        topologySpreadConstraints=[constraint],
+    )
+    assert feasible_beside(nominee, there, late) == ["a"]

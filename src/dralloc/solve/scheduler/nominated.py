@@ -38,7 +38,7 @@ def beside_nominated(cycle: Cycle, checks: Checks) -> Checks:
     """The filters once more, as one check; none if no node has nominations that go before the pod."""
     if not nominated_places(cycle):
         return ()
-    check = partial(_asked_beside, cycle, together(checks))
+    check = partial(_asked_beside, cycle, tuple(checks))
     return ((NOMINATED_PODS, check),)
 
 
@@ -110,7 +110,7 @@ def nominated_places(cycle: Cycle) -> list[int]:
 
 
 def _asked_beside(
-    cycle: Cycle, check: Check, node: NodeInfo
+    cycle: Cycle, checks: Checks, node: NodeInfo
 ) -> Rejection | None:
     """Return what is against a node once the pods of no lower priority are there that are nominated for it.
 
@@ -124,12 +124,29 @@ def _asked_beside(
         cycle.snapshot.add(nomination.pod, node)
     try:
         with cycle.devices.beside(nominations):
-            return check(node)
+            return together(_with_company(cycle, checks))(node)
     finally:
         # Also if an error ends the attempt.
         for nomination in nominations:
             cycle.snapshot.remove(nomination.pod, node)
         cycle.snapshot.restore(before)
+
+
+def _with_company(cycle: Cycle, checks: Checks) -> Checks:
+    """The same checks, those that look around as they are with the nominated pods.
+
+    Such a check begins with what it knows of all nodes: how few pods a domain has, who keeps others away. Upstream
+    adds the pods to that (``RunPreFilterExtensionAddPod``), but not for plugins that had nothing to look at before.
+    """
+    asked: list[tuple[Plugin, Check]] = []
+    for plugin, check in checks:
+        answer: Check | Rejection | None = check
+        if plugin.looks_around and plugin.filter is not None:
+            answer = plugin.filter(cycle)
+        # Neither of the plugins that look around turns a pod away from all nodes.
+        if answer is not None and not isinstance(answer, Rejection):
+            asked.append((plugin, answer))
+    return asked
 
 
 def nominated_beside(
