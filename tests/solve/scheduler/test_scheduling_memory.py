@@ -25,7 +25,8 @@ from dralloc.solve.scheduler import (
     schedule,
 )
 from dralloc.solve.scheduler.devices import Devices
-from examples import examples
+from dralloc.solve.scheduler.memory import Memory
+from examples import INDEPENDENT, examples
 from mixed_strategies import mixed_clusters, mixed_racks
 from plain_scheduler import PlainScheduler
 from scheduling_strategies import CrowdedCluster, crowded_clusters
@@ -243,6 +244,62 @@ def test_nodes_without_nominations_stay_known(cluster: Cluster) -> None:
         )
         expected = schedule(compiled)
     assert everything(solution) == everything(expected)
+
+
+def unmemorised(
+    compiled: CompiledCluster, profiles: Sequence[Profile]
+) -> Solution:
+    """What the scheduler does if it tries every pod, also those that failed as an equal pod did."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Memory, "failed", lambda *_: None)
+        return schedule(compiled, profiles)
+
+
+@settings(max_examples=examples(300), backend=INDEPENDENT, deadline=None)
+@given(crowded_clusters())
+def test_pods_fail_as_equal_ones_did(crowded: CrowdedCluster) -> None:
+    # Whom most pods could evict: many are nominated.
+    victims = [
+        short.pod(f"v{index}", on=f"n{index}", requests=cpu, priority=-1)
+        for index, cpu in enumerate([{"cpu": "2"}, {"cpu": "2"}])
+    ]
+    compiled = compile_cluster(wire.cluster(*crowded.objects, *victims))
+    profiles = profiles_of(crowded.configuration, "test")
+    solution = schedule(compiled, profiles)
+    expected = unmemorised(compiled, profiles)
+    assert everything(solution) == everything(expected)
+
+
+def test_a_nominated_pod_fails_otherwise_than_equal_ones() -> None:
+    """Both are tried again once ``low`` is bound: for one room could be made, for the other that room is taken."""
+    labels = {"app": "web"}
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": labels},
+    }
+    waiting = {
+        "requests": {"cpu": "2"},
+        "priority": 10,
+        "labels": labels,
+        "topologySpreadConstraints": [constraint],
+    }
+    objects = [
+        short.node("a", {"cpu": "2", "pods": "9"}, labels={"zone": "a"}),
+        short.node("b", {"cpu": "8", "pods": "9"}, labels={"zone": "b"}),
+        short.pod("victim", on="a", requests={"cpu": "2"}),
+        short.pod("there", on="b", labels=labels, priority=20),
+        short.pod("one", **waiting),
+        short.pod("two", **waiting),
+        short.pod("low", requests={"cpu": "1"}),
+    ]
+    compiled = compile_cluster(wire.cluster(*objects))
+    solution = schedule(compiled)
+    assert solution.warnings == unmemorised(compiled, [Profile()]).warnings
+    text = " ".join(solution.warnings)
+    assert "1 pods wait until others are evicted" in text
+    assert "could be helped" not in text
 
 
 @settings(

@@ -173,7 +173,11 @@ class Scheduler:
         cycle = self._cycle(key, in_flight, in_placement=within is not None)
         nodes = self._order if within is None else within
         positions = [self.snapshot.by_name[name].place for name in sample]
-        failed = None if positions else cycle.memory.failed(within)
+        # A nominated pod does not stand in its own way, but in that of equal pods: they fail for other reasons.
+        is_nominated = self._is_nominated(key)
+        failed = None
+        if not positions and not is_nominated:
+            failed = cycle.memory.failed(within)
         if failed is not None:
             return replace(failed, pod=key)
         try:
@@ -183,7 +187,8 @@ class Scheduler:
                 cycle, nodes, positions, only_best=best_first
             )
             # Only if every node was looked at does the next search start at the same one.
-            if attempt.evaluated == len(nodes) and not attempt.feasible:
+            was_everywhere = attempt.evaluated == len(nodes)
+            if was_everywhere and not attempt.feasible and not is_nominated:
                 cycle.memory.failure = (
                     len(self.snapshot.changes),
                     within,
@@ -310,6 +315,13 @@ class Scheduler:
         if not self._nominations[position]:
             del self._nominations[position]
         self.snapshot.note_change(position)
+
+    def _is_nominated(self, key: ClaimKey) -> bool:
+        """Whether a pod is nominated for a node."""
+        for nominations in self._nominations.values():
+            if any(nomination.pod.key == key for nomination in nominations):
+                return True
+        return False
 
     def _started(self, pod: PodInfo) -> Started:
         """When a pod started, so that later ones compare as larger."""
