@@ -643,3 +643,85 @@ def test_a_nominated_pod_may_fill_the_emptiest_domain() -> None:
         topologySpreadConstraints=[constraint],
     )
     assert feasible_beside(nominee, there, late) == ["a"]
+
+
+# Errors of the dry run: the search for devices is not as far as that on a node without room for anything else.
+
+
+UPDATED = (
+    'running "DynamicResources" filter plugin: claim default/{claim}, request gpu: asks for all devices, '
+    "but resource pool gpu.example.com/a is currently being updated"
+)
+
+
+def full(home: str, slices: int) -> list[Json]:
+    """A node whose CPU a pod has that could be evicted, with a pool of which one slice of so many is there."""
+    return [
+        scheduling_wire.node(home, {"cpu": "2", "pods": "9"}),
+        resource_slice(
+            gpus(1), name=home, pool=home, nodeName=home, count=slices
+        ),
+        scheduling_wire.pod(f"on-{home}", on=home, requests={"cpu": "2"}),
+    ]
+
+
+def wanting_all(name: str, **spec: Any) -> list[Json]:
+    """A pod that waits for CPU and for all GPUs of a node."""
+    entries = [{"name": "gpu", "resourceClaimName": name}]
+    waiting = scheduling_wire.pod(
+        name,
+        requests={"cpu": "2"},
+        priority=5,
+        resourceClaims=entries,
+        **spec,
+    )
+    return [waiting, claim(name, request(allocationMode="All"))]
+
+
+def test_an_error_of_the_dry_run_ends_no_attempt() -> None:
+    scheduler = scheduling_wire.scheduler(
+        device_class(), full("a", 2), wanting_all("one"), wanting_all("two")
+    )
+    # Equal pods fail alike, but each with its own claim.
+    for name in ("one", "two", "one"):
+        attempt = scheduler.attempt(ClaimKey("default", name))
+        assert not attempt.is_error
+        assert not attempt.has_victims
+        assert attempt.message == (
+            "0/1 nodes are available: 1 Insufficient cpu. "
+            f"preemption: {UPDATED.format(claim=name)}"
+        )
+
+
+def test_a_pod_is_nominated_where_the_dry_run_has_no_error() -> None:
+    scheduler = scheduling_wire.scheduler(
+        device_class(), full("a", 2), full("b", 1), wanting_all("high")
+    )
+    attempt = scheduler.attempt(ClaimKey("default", "high"))
+    assert attempt.has_victims
+    nomination = scheduler.nominate(attempt)
+    assert nomination is not None
+    assert nomination.node.name == "b"
+
+
+def test_an_error_of_the_dry_run_ends_no_gang() -> None:
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "PodGroup",
+        "metadata": {"name": "gang", "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}},
+    }
+    member = {"schedulingGroup": {"podGroupName": "gang"}}
+    objects = [
+        *full("a", 2),
+        *wanting_all("large", **member),
+        scheduling_wire.pod("small", **member),
+    ]
+    run = SchedulingRun(
+        compile_cluster(cluster(device_class(), group, *objects)),
+        (Profile(),),
+        Random(0),
+        USUAL,
+    )
+    run.schedule_all()
+    assert run.bindings == ((ClaimKey("default", "small"), "a"),)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from dralloc.compile.pods import PodInfo
+from dralloc.objects.errors import FatalError
 from dralloc.solve.scheduler.filters import checks_of, first_rejection
 from dralloc.solve.scheduler.node_info import NodeInfo
 from dralloc.solve.scheduler.nominated import beside_nominated
@@ -38,8 +39,22 @@ _NOBODY: Final[Preference] = (-_OFFSET, 0, 0, (False, ""))
 _NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 
 
-def after_filters(cycle: Cycle, rejected: Rejected) -> str:
-    """Return what plugins say once every node is rejected; nothing if pods could be evicted for this one."""
+def after_filters(
+    cycle: Cycle, rejected: Rejected, *, tells_errors: bool = False
+) -> str:
+    """Return what plugins say once every node is rejected; nothing if pods could be evicted for this one.
+
+    Parameters
+    ----------
+    tells_errors
+        Whether errors of the dry run are told instead of raised. They may name claims, so nothing that is shared with
+        equal pods may be asked then.
+
+    Raises
+    ------
+    FatalError
+        On a node without its pods of lower priority the search for devices ends with an error.
+    """
     # Who is turned away before nodes are looked at has not come as far as to its claims.
     claims = "no new claims to deallocate"
     if rejected and cycle.devices.claims_of(cycle.pod):
@@ -58,13 +73,25 @@ def after_filters(cycle: Cycle, rejected: Rejected) -> str:
     looked_at: Counter[Rejection] = Counter()
     if without_victims:
         looked_at[_NO_VICTIMS] = without_victims
+    errors: dict[str, None] = {}
     for position in with_victims.tolist():
         node = cycle.snapshot.nodes[position]
-        rejection = _without(cycle, node, _below(cycle, node))
+        try:
+            rejection = _without(cycle, node, _below(cycle, node))
+        except FatalError as error:
+            if not tells_errors:
+                raise
+            # It ends the dry run of this node alone.
+            errors[str(error)] = None
+            continue
         if rejection is None:
             # One such node is enough: whom the pod would evict is not asked here.
             return ""
         looked_at[rejection] += 1
+    if errors:
+        # Upstream says nothing else then, and puts several errors in brackets.
+        several = ", ".join(errors)
+        return f"preemption: {several if len(errors) == 1 else f'[{several}]'}"
     message = fit_error(len(cycle.snapshot.nodes), looked_at, _NOT_HELPFUL)
     return f"{claims}, preemption: {message}"
 
@@ -88,6 +115,16 @@ def _without(
         ]
         asked = [*checks, *beside_nominated(cycle, checks)]
         return first_rejection([check for _, check in asked], node)
+
+
+def _fits_without(
+    cycle: Cycle, node: NodeInfo, pods: Sequence[PodInfo]
+) -> bool:
+    """Whether the pod could go to the node without some of its pods; not where that ends with an error."""
+    try:
+        return _without(cycle, node, pods) is None
+    except FatalError:
+        return False
 
 
 @contextmanager
@@ -147,12 +184,12 @@ def _select(
     victims = sorted(
         _below(cycle, node), key=lambda pod: (-pod.kind.priority, started(pod))
     )
-    if not victims or _without(cycle, node, victims) is not None:
+    if not victims or not _fits_without(cycle, node, victims):
         return []
     # Without all of them the pod fits: now let each stay that need not go.
     for pod in tuple(victims):
         fewer = [victim for victim in victims if victim is not pod]
-        if _without(cycle, node, fewer) is None:
+        if _fits_without(cycle, node, fewer):
             victims = fewer
     return victims
 

@@ -180,6 +180,7 @@ class Scheduler:
             failed = cycle.memory.failed(within)
         if failed is not None:
             return replace(failed, pod=key)
+        next_place = self.next_place
         try:
             # In order, the choice among the best depends on all that are feasible.
             best_first = only_best and cycle.profile.looks_at_once
@@ -198,8 +199,10 @@ class Scheduler:
         except FatalError:
             # Equal pods share what names the claims of one of them.
             alone = cycle._replace(memory=Memory(len(self.snapshot.nodes)))
+        # The error may be of preemption's dry run, after the nodes were looked at.
+        self.next_place = next_place
         try:
-            return self._attempt(alone, nodes, positions)
+            return self._attempt(alone, nodes, positions, tells_errors=True)
         except FatalError as error:
             return Attempt(key, message=str(error), is_error=True)
 
@@ -475,7 +478,15 @@ class Scheduler:
         sample: Sequence[int],
         *,
         only_best: bool = False,
+        tells_errors: bool = False,
     ) -> Attempt:
+        """Look for a node. ``tells_errors``: as in `after_filters`.
+
+        Raises
+        ------
+        FatalError
+            The search for devices ends with an error.
+        """
         key, nodes, size = cycle.pod.key, self.snapshot.nodes, len(order)
         if not size:
             return Attempt(key, message="no nodes available to schedule pods")
@@ -510,7 +521,7 @@ class Scheduler:
         self.next_place = (self.next_place + evaluated) % size
         against = Rejected(nodes, rejected, verdicts)
         if not len(feasible):
-            after = after_filters(cycle, against)
+            after = after_filters(cycle, against, tells_errors=tells_errors)
             message = fit_error(size, against.tally, _ABSENT, after)
             return Attempt(
                 key,
