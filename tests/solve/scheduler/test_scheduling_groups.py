@@ -17,7 +17,7 @@ from dralloc.solve.scheduler import Attempt, Scheduler, profiles_of, schedule
 from dralloc.solve.scheduler.group_cycle import GroupCycle, GroupTrial
 from examples import examples
 from scheduling_strategies import CrowdedCluster, crowded_clusters
-from scheduling_wire import node, pod
+from scheduling_wire import configured, node, pod
 from wire import Json
 
 WAITING = (
@@ -307,3 +307,20 @@ def test_gangs_are_rehearsed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(solution.bindings) == 3
     # Only the first domain is tried in fact; what becomes of the gang in the others is known without binding anybody.
     assert len(tried) == 1
+
+
+def test_pods_of_a_group_are_for_one_scheduler() -> None:
+    document = configured(schedulerName="default-scheduler")
+    document["profiles"].append({"schedulerName": "second"})
+    profiles = profiles_of(document, "test")
+    others = pod(
+        "two", schedulerName="second", schedulingGroup={"podGroupName": "g"}
+    )
+    objects = cluster(group(), members(1, priority=1), others)
+    solution = schedule(compile_cluster(objects), profiles)
+    assert not solution.bindings
+    (error,) = solution.errors.values()
+    assert str(error) == (
+        "all pods in a single pod group should have the same .spec.schedulerName set, "
+        'got: "second" and "default-scheduler"'
+    )

@@ -37,6 +37,7 @@ _WAITING: Final = (
     "one or more plugins asked to wait and no plugin rejected pod"
 )
 _OTHERS: Final = "failed to schedule other pod from a pod group"
+_DISCORD: Final = "all pods in a single pod group should have the same .spec.schedulerName set"
 _COUNT: Final = "PodGroupPodsCount"
 
 Choose = Callable[[Attempt], NodeInfo]
@@ -104,12 +105,19 @@ class GroupCycle:
             The positions of the nodes that there are, for a group in a tree; all, if not given.
         """
         snapshot = self.scheduler.snapshot
+        error = self._discord(waiting)
+        if error:
+            return [
+                (Attempt(key, message=error, is_error=True), None)
+                for key in waiting
+            ]
         try:
             placements = list(
                 placements_of(group, homes, snapshot, within).values()
             )
-        except PlacementError as error:
-            return [(Attempt(key, message=str(error)), None) for key in waiting]
+        except PlacementError as failure:
+            message = str(failure)
+            return [(Attempt(key, message=message), None) for key in waiting]
         self.random.shuffle(placements)
         running = sum(key in homes for key in group.pods)
         trials: list[GroupTrial] = []
@@ -154,6 +162,14 @@ class GroupCycle:
         return [
             (attempt, best.nodes.get(attempt.pod)) for attempt in best.attempts
         ]
+
+    def _discord(self, waiting: Sequence[ClaimKey]) -> str:
+        """The error if pods of a group are for several schedulers; empty if they are not (``frameworkForPodGroup``)."""
+        names = [self.scheduler.profile_of(key).name for key in waiting]
+        for name in names:
+            if name != names[0]:
+                return f'{_DISCORD}, got: "{name}" and "{names[0]}"'
+        return ""
 
     def _rehearsed(
         self,
