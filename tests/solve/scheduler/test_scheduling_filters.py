@@ -167,6 +167,14 @@ def test_ignored_resources_are_not_looked_at() -> None:
     ) == ["a"]
 
 
+@pytest.mark.parametrize("resource", ["cpu", "hugepages-2Mi"])
+def test_only_extended_resources_can_be_ignored(resource: str) -> None:
+    listed = frozenset({resource})
+    profile = Profile(ignored_resources=listed, ignored_groups=listed)
+    large = pod("pod", requests={resource: "9"})
+    assert feasible(attempt(node("a"), large, profile=profile)) == []
+
+
 def test_pods_keep_away_from_each_other_in_both_directions() -> None:
     nodes = [node(name, labels={"zone": name}) for name in "abc"]
     loner = pod(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from dralloc.compile.compiler.extended import is_extended
 from dralloc.compile.pods.node_requests import CPU, MEMORY
 from dralloc.objects.api import NodeAffinity, TopologySpreadConstraint
 from dralloc.objects.api.disclosure import HOSTNAME_LABEL
@@ -93,8 +94,9 @@ class Profile:
     spread_by_system: bool = True
 
     def ignores(self, resource: str) -> bool:
-        """Whether NodeResourcesFit does not look at a resource."""
-        return (
+        """Whether NodeResourcesFit does not look at a resource; it looks at all that are not extended ones."""
+        is_listed = (
             resource in self.ignored_resources
             or resource.partition("/")[0] in self.ignored_groups
         )
+        return is_listed and is_extended(resource)
