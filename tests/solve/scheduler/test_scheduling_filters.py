@@ -199,6 +199,17 @@ def test_pods_keep_away_from_each_other_in_both_directions() -> None:
     ]
 
 
+def test_a_node_without_a_label_is_in_no_domain_of_its_empty_value() -> None:
+    """As labels of roles have it, whose values are empty."""
+    nodes = [node("a", labels={"zone": ""}), node("b")]
+    loner = pod("loner", on="a", affinity=anti_affinity(app="web"))
+    web = pod("pod", labels={"app": "web"})
+    assert feasible(attempt(nodes, loner, web)) == ["b"]
+    there = pod("there", on="a", labels={"app": "web"})
+    shy = pod("pod", affinity=anti_affinity(app="web"))
+    assert feasible(attempt(nodes, there, shy)) == ["b"]
+
+
 def test_pods_go_near_to_others_and_the_first_of_a_sort_anywhere() -> None:
     nodes = [
         node("a", labels={"zone": "1"}),

@@ -140,6 +140,10 @@ def test_preferred_company_is_better() -> None:
     outcome = attempt(nodes, there, pod("pod", affinity=near))
     # 10 in a, -5 in b, where somebody would rather be alone.
     assert scores(outcome, "InterPodAffinity") == {"a": 200, "b": 0, "c": 66}
+    # The value of a label may be empty, which a node without it has not.
+    nodes = [node("a", labels={"zone": ""}), node("b")]
+    outcome = attempt(nodes, there[0], pod("pod", affinity=near))
+    assert scores(outcome, "InterPodAffinity") == {"a": 200, "b": 0}
 
 
 def test_pods_of_a_controller_are_spread_by_default() -> None:

@@ -84,7 +84,9 @@ class Tally:
         """Return how many there are in the node's domain."""
         if not self.topology_key:
             return self.counts.get(node.name, 0)
-        return self.counts.get(node.labels.get(self.topology_key, ""), 0)
+        # The value of a label may be empty, so a node without it has no value here.
+        domain = node.labels.get(self.topology_key)
+        return 0 if domain is None else self.counts.get(domain, 0)
 
 
 class EligibleNodes(NamedTuple):
