@@ -600,6 +600,21 @@ profiles:
     )
 
 
+def test_of_no_resources_the_usual_ones_are_scored(tmp_path: Path) -> None:
+    text = """
+profiles:
+- pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: MostAllocated, resources: []}}
+  - name: NodeResourcesBalancedAllocation
+    args: {resources: []}
+"""
+    (profile,) = read_profiles(configuration(tmp_path / "c.yaml", text))
+    usual = Profile()
+    assert profile.scored_resources == usual.scored_resources
+    assert profile.balanced_resources == usual.balanced_resources
+
+
 @pytest.mark.parametrize(
     ("text", "rule"),
     [

@@ -310,7 +310,9 @@ def _profile(
         percentage = declared.percentage_of_nodes_to_score
     scoring_plugins = (*plugins.multi_point.enabled, *plugins.score.enabled)
     points = ratio.shape if ratio else ()
-    resources = strategy.resources
+    # An empty list stands for the default one, too.
+    resources = strategy.resources or _CPU_AND_MEMORY
+    balanced_resources = balanced.resources or _CPU_AND_MEMORY
     return Profile(
         name=declared.scheduler_name,
         no_filters=frozenset(_disabled(plugins.multi_point, plugins.filter)),
@@ -324,7 +326,7 @@ def _profile(
         scored_resources={spec.name: spec.weight or 1 for spec in resources},
         ignored_resources=frozenset(fit.ignored_resources),
         ignored_groups=frozenset(fit.ignored_resource_groups),
-        balanced_resources=tuple(spec.name for spec in balanced.resources),
+        balanced_resources=tuple(spec.name for spec in balanced_resources),
         added_affinity=arguments(
             "NodeAffinity", NodeAffinityArgs
         ).added_affinity,
