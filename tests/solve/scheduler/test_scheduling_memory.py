@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -279,7 +280,7 @@ def test_a_nominated_pod_fails_otherwise_than_equal_ones() -> None:
         "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": {"matchLabels": labels},
     }
-    waiting = {
+    waiting: dict[str, Any] = {
         "requests": {"cpu": "2"},
         "priority": 10,
         "labels": labels,

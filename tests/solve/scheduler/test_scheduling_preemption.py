@@ -711,7 +711,7 @@ def test_an_error_of_the_dry_run_ends_no_gang() -> None:
         "metadata": {"name": "gang", "namespace": "default"},
         "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}},
     }
-    member = {"schedulingGroup": {"podGroupName": "gang"}}
+    member: dict[str, Any] = {"schedulingGroup": {"podGroupName": "gang"}}
     objects = [
         *full("a", 2),
         *wanting_all("large", **member),
