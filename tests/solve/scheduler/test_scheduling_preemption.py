@@ -725,3 +725,43 @@ def test_an_error_of_the_dry_run_ends_no_gang() -> None:
     )
     run.schedule_all()
     assert run.bindings == ((ClaimKey("default", "small"), "a"),)
+
+
+def test_nobody_is_evicted_for_a_pod_that_their_devices_keep_out() -> None:
+    """Once the victim's device is free, the search comes to it, and a selector fails there."""
+    devices = [device("gpu-0"), device("gpu-1", {"good": True})]
+    expression = "device.attributes['gpu.example.com'].good"
+    objects = [
+        device_class(),
+        device_class("good", expression),
+        scheduling_wire.node("a", {"cpu": "2", "pods": "9"}),
+        resource_slice(devices, pool="a", nodeName="a"),
+        scheduling_wire.pod("there", on="a", requests={"cpu": "1"}),
+    ]
+    for name, class_name, cpu in (("low", "gpu", "1"), ("high", "good", "2")):
+        entries = [{"name": "gpu", "resourceClaimName": name}]
+        objects += [
+            scheduling_wire.pod(
+                name, requests={"cpu": cpu}, resourceClaims=entries
+            ),
+            claim(name, request(device_class=class_name)),
+        ]
+    objects[-2]["spec"]["priority"] = 5
+    low, high = ClaimKey("default", "low"), ClaimKey("default", "high")
+    run = SchedulingRun(
+        compile_cluster(cluster(*objects), features=OFF),
+        (Profile(),),
+        Random(0),
+        USUAL,
+    )
+    run.schedule([low])
+    before = run.scheduler.solution.placements
+    host = run.scheduler.snapshot.by_name["a"]
+    for _ in range(2):
+        assert run.preempt(high) is None
+        assert run.bindings == ((low, "a"),)
+        assert run.scheduler.solution.placements == before
+        names = [pod.key.name for pod in host.pods]
+        assert sorted(names) == ["low", "there"]
+    run.depart(low)
+    assert not run.scheduler.solution.placements

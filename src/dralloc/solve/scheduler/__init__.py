@@ -308,15 +308,27 @@ class SchedulingRun:
             return None
         node, evicted = chosen
         victims = tuple(pod.key for pod in evicted)
+        bound_before = dict(self._nodes)
+        planned = {
+            key: self._planned(key) for key in victims if key in self._nodes
+        }
         for pod in evicted:
-            if pod.key in self._nodes:
+            if pod.key in planned:
                 # Whom `preempt` took away comes back, to leave with its devices.
                 self.scheduler.snapshot.add(pod, node)
                 self.depart(pod.key)
         attempt = self.scheduler.attempt(key, [node.name])
-        # It fitted where the victims were gone but for their devices, and these are
-        # given back now.
-        assert attempt.feasible
+        if not attempt.feasible:
+            # It fitted where the victims were gone but for their devices. These are given back now, and with them the
+            # search can end otherwise: it comes to a device on which a selector fails.
+            remaining = [pod for pod in evicted if pod.key not in planned]
+            self.scheduler.call_back(remaining, node)
+            for victim, plan in planned.items():
+                self._bind_planned(victim, plan)
+            # Who came first is known by the order.
+            self._nodes.clear()
+            self._nodes.update(bound_before)
+            return None
         self._queued.add(key)
         self._enter(attempt, attempt.chosen)
         return victims

@@ -334,11 +334,22 @@ class Devices(ClaimSearch):
         """Return the claims of which nobody supposes yet that they are released."""
         return [key for key in released if key not in self._supposed]
 
-    def give_up(self, claims: Iterable[ClaimKey]) -> None:
-        """What claims from before hold is free from now on: whoever used them is evicted."""
+    def give_up(self, claims: Iterable[ClaimKey]) -> Sequence[ClaimKey]:
+        """What claims from before hold is free from now on: whoever used them is evicted. Returns these claims."""
         from_before = [key for key in claims if key not in self._allocated]
         self._revoke(from_before)
-        for key in from_before:
+        self._ask_again_about(from_before)
+        return from_before
+
+    def take_up(self, claims: Sequence[ClaimKey]) -> None:
+        """What claims hold that were given up is in use again: nobody is evicted after all."""
+        for holding in self._holdings(claims):
+            self._enter(holding)
+        self._ask_again_about(claims)
+
+    def _ask_again_about(self, claims: Iterable[ClaimKey]) -> None:
+        """Forget what is known of the nodes that see devices of claims."""
+        for key in claims:
             claim = self._cluster.claim(key)
             assert claim is not None
             for device in self._devices_of(claim):

@@ -110,6 +110,8 @@ class Scheduler:
         self.next_place = 0
         # By the position of the node.
         self._nominations: dict[int, list[Nomination]] = {}
+        # The claims that the last preemption gave up.
+        self._given_up: Sequence[ClaimKey] = ()
         self._remembers = remembers
         self._memories: dict[Hashable, Memory] = {}
         # The states of what a pod touched, before it was bound and after.
@@ -284,10 +286,18 @@ class Scheduler:
         chosen = choose_victims(cycle, attempt.rejected, started)
         if chosen is not None:
             node, victims = chosen
-            self._devices.give_up(self._devices.released(victims, cycle.pod))
+            released = self._devices.released(victims, cycle.pod)
+            self._given_up = self._devices.give_up(released)
             for pod in victims:
                 self.snapshot.remove(pod, node)
         return chosen
+
+    def call_back(self, victims: Iterable[PodInfo], node: NodeInfo) -> None:
+        """Put those whom `preempt` evicted last back on their node, but for those who are bound anew."""
+        self._devices.take_up(self._given_up)
+        self._given_up = ()
+        for pod in victims:
+            self.snapshot.add(pod, node)
 
     def nominate(self, attempt: Attempt) -> Nomination | None:
         """Nominate a pod after an attempt for the node where upstream's preemption makes room; None if it does nowhere.
