@@ -51,16 +51,22 @@ VALUES: Sequence[frozenset[Scalar] | None] = (
 
 @st.composite
 def bound_claims(
-    draw: st.DrawFn, max_pods: int = 3, *, groups: bool = True
+    draw: st.DrawFn,
+    max_pods: int = 3,
+    max_devices: int = 3,
+    *,
+    groups: bool = True,
+    allocated: bool = False,
 ) -> Problem:
-    """Draw up to three nodes with a few devices each, and pods whose claims are under common constraints.
+    """Draw up to three nodes with some devices each, and pods whose claims are under common constraints.
 
-    ``groups``: whether pods share claims, and constraints.
+    ``groups``: whether pods share claims, and constraints. ``allocated``: whether the common constraint is always one
+    with devices that are allocated already; otherwise it is so now and then.
     """
     homes = [
         node
         for node in range(draw(st.integers(1, 3)))
-        for _ in range(draw(st.integers(1, 3)))
+        for _ in range(draw(st.integers(1, max_devices)))
     ]
     alternative_indices = map(AlternativeIndex, count())
     shared = (
@@ -69,7 +75,10 @@ def bound_claims(
         else None
     )
     group = draw(
-        _constraints("team" if groups and draw(st.integers(0, 2)) else "")
+        _constraints(
+            "team" if groups and draw(st.integers(0, 2)) else "",
+            allocated=allocated,
+        )
     )
     return Problem(
         demands=tuple(
@@ -156,10 +165,12 @@ def _claims(
 
 
 @st.composite
-def _constraints(draw: st.DrawFn, group: str) -> Constraint:
+def _constraints(
+    draw: st.DrawFn, group: str, *, allocated: bool = False
+) -> Constraint:
     held = (
         draw(st.sampled_from((X, Y, X | Y, frozenset())))
-        if draw(rarely())
+        if allocated or draw(rarely())
         else None
     )
     return Constraint(

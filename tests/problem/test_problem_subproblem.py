@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from across_strategies import bound_claims
 from dralloc.objects.names import DeviceID
 from dralloc.problem import Charge, Demand, Device, Problem, indices, numbered
 from dralloc.problem.claim_ledger import ClaimLedger
@@ -14,6 +15,7 @@ from dralloc.problem.equivalence import inventory_key
 from dralloc.problem.solution import Grant, Placement, holdings_of
 from dralloc.problem.subproblem import Subproblem, cut, separated, with_versions
 from dralloc.solve.first_fit import first_fit
+from examples import INDEPENDENT, examples
 from pod_strategies import bound_pods
 from strategies import problems
 
@@ -115,6 +117,24 @@ def test_names_do_not_matter_to_the_key_and_what_is_in_use_does(
     if free is not None:
         ledger.enter(free, Charge(), share=free.shareable)
         assert inventory_key(ledger.applied()) != inventory_key(problem)
+
+
+@settings(max_examples=examples(2000), backend=INDEPENDENT, deadline=None)
+@given(bound_claims(max_pods=1, max_devices=1, allocated=True))
+def test_equal_keys_mean_equal_answers_beside_what_is_allocated(
+    problem: Problem,
+) -> None:
+    """Constraints compare devices with those that are allocated already, and so does the key."""
+    demands = tuple(map(alone, problem.demands))
+    parts = [
+        cut(problem, [node], demands=demands).problem
+        for node in problem.all_nodes
+    ]
+    answers = {
+        inventory_key(part): first_fit(part).placements for part in parts
+    }
+    for part in parts:
+        assert answers[inventory_key(part)] == first_fit(part).placements
 
 
 @given(problems())

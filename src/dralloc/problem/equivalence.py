@@ -38,10 +38,21 @@ class Recurrence:
     """Tells where values of the named attributes recur, whatever they are: they are numbered as they appear.
 
     They may recur under another name, as a constraint may compare different attributes of different requests.
+
+    Parameters
+    ----------
+    held
+        Values that are told apart from all others: constraints compare with them, as allocated devices have them.
     """
 
     names: Sequence[str]
+    held: frozenset[Scalar] = frozenset()
     _numbers: dict[Scalar, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # They get their numbers first, so that these are the same wherever the same values are held.
+        for value in sorted(self.held, key=repr):
+            self._numbers[value] = len(self._numbers)
 
     def of(
         self, attributes: Mapping[str, frozenset[Scalar]]
@@ -181,14 +192,16 @@ def _part_key(
     that a rule reads: which devices are one (slots), their traits (`device_traits`), whom they may serve (a
     ``device_key`` as `Eligibility.device_key`, with counters by their place), what is in use of it, and what is in use
     elsewhere on the same counter sets. Of attribute values it only matters where they recur, so they are numbered as
-    they appear; so are slots, groups and counter sets.
+    they appear; so are slots, groups and counter sets. Before all others come those which the problem's demands have to
+    match or to avoid because of what is allocated (`Scope.held`): it matters which these are.
     """
     usage, views = (
         problem.usage,
         [problem.devices[device] for device in devices],
     )
     recurrence = Recurrence(
-        sorted({name for device in views for name in device.attributes})
+        sorted({name for device in views for name in device.attributes}),
+        _held_values(problem),
     )
     slots: dict[SlotIndex, int] = {}
     number_of: dict[tuple[str, int], int] = {
@@ -247,6 +260,17 @@ def _part_key(
     place_of = places(devices)
     pools = tuple([_pools_key(problem.nodes[node], place_of) for node in nodes])
     return offered, tuple(recurrence.names), used, free, excluded, pools
+
+
+def _held_values(problem: Problem) -> frozenset[Scalar]:
+    """The values that constraints of the demands compare with devices, as devices that are allocated have them."""
+    held: set[Scalar] = set()
+    for demand in problem.demands if problem.has_scopes else ():
+        for claim in demand.claims:
+            for constraint in claim.constraints:
+                if constraint.scope:
+                    held.update(*constraint.scope.held)
+    return frozenset(held)
 
 
 def _pools_key(

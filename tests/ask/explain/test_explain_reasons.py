@@ -623,3 +623,45 @@ def test_a_pod_and_a_claim_of_the_same_name() -> None:
         .name
         == "twin"
     )
+
+
+def test_nodes_differ_by_what_the_group_has_already() -> None:
+    """A running pod of the group has a device of rail 1: node-1 has none, and node-2 has one."""
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "PodGroup",
+        "metadata": {
+            "name": "group",
+            "namespace": "default",
+            "annotations": {
+                "dralloc.dev/across": f"matchAttribute={DRIVER}/rail"
+            },
+        },
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}},
+    }
+    member: Json = {"schedulingGroup": {"podGroupName": "group"}}
+    railed = [
+        resource_slice(
+            [device("gpu-0", {"rail": rail})],
+            name=f"slice-{node_index}",
+            pool=f"pool-{node_index}",
+            nodeName=f"node-{node_index}",
+        )
+        for node_index, rail in enumerate((1, 2, 1))
+    ]
+    whole = cluster(
+        [node(f"node-{node_index}") for node_index in range(3)],
+        device_class(),
+        railed,
+        group,
+        allocated("held", {"device": "gpu-0"}),
+        pod("runs", "held", nodeName="node-0", **member),
+        claim("wanted", request()),
+        pod("waits", "wanted", **member),
+    )
+    explanation = explain(whole, pod="default/waits")
+    assert "placed on node-2" in explanation.headline
+    assert [group.nodes for group in explanation.groups] == [
+        ("node-0",),
+        ("node-1",),
+    ]
