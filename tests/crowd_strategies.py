@@ -376,6 +376,27 @@ def _with_limits(draw: st.DrawFn, problem: Problem) -> Problem:
 
 
 @st.composite
+def _overdrawn(draw: st.DrawFn, problem: Problem) -> Problem:
+    """The problem in which each pool is a group of its own, and some have a counter of which too much is in use."""
+    pools = [pool.id.pool for node in problem.nodes for pool in node.pools]
+    groups = {pool: group for group, pool in enumerate(pools)}
+    counters = [
+        replace(counter, group=groups[counter.id.pool])
+        for counter in problem.counters
+    ]
+    counters += [
+        Counter(CounterID("driver", pool, "set", "overdrawn"), 1, -1, group)
+        for pool, group in groups.items()
+        if draw(st.booleans())
+    ]
+    devices = tuple(
+        replace(device, group=groups[device.id.pool])
+        for device in problem.devices
+    )
+    return replace(problem, devices=devices, counters=tuple(counters))
+
+
+@st.composite
 def _in_gangs(
     draw: st.DrawFn, groups: list[list[Demand]]
 ) -> list[list[Demand]]:
@@ -445,6 +466,7 @@ def crowds(
     domains: bool = False,
     every: bool = False,
     daemons: bool = False,
+    overdrawn: bool = False,
 ) -> Problem:
     """Draw few kinds of pods and nodes, each several times.
 
@@ -462,6 +484,8 @@ def crowds(
         Whether some ask for all devices.
     daemons
         Whether some are bound to one node each or have admin access, and nodes have places for few pods.
+    overdrawn
+        Whether some nodes have an overdrawn counter, on which no published device draws.
     """
     builder, pools = Builder(), []
     node_kinds = draw(st.lists(_node_kinds(), min_size=1, max_size=2))
@@ -502,6 +526,7 @@ def crowds(
     demands = draw(in_domains(demands, len(pools))) if domains else demands
     problem = as_problem(draw(st.permutations(demands)), pools, builder, kinds)
     problem = draw(_with_limits(problem)) if daemons else problem
+    problem = draw(_overdrawn(problem)) if overdrawn else problem
     return replace(problem, budgets=draw(_budgets())) if budgets else problem
 
 

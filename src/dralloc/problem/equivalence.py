@@ -427,6 +427,12 @@ class _Survey:
             consumes = self.problem.devices[device].consumes
             counters.update(dict.fromkeys(counter for counter, _ in consumes))
             counters.update(dict.fromkeys(answers.counters))
+        # Overdrawn counters close devices that do not draw on them, too.
+        groups = dict.fromkeys(
+            self.problem.devices[device].group for device, _ in usable
+        )
+        for group in groups:
+            counters.update(dict.fromkeys(self.ledger.overdrawn(group)))
         usable_devices = [device for device, _ in usable]
         place_of = places(counters)
         return closed, _part_key(

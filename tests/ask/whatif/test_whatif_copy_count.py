@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -21,10 +22,13 @@ from dralloc.compile.compiler import compile_cluster
 from dralloc.problem import Demand, DemandIndex, Problem
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, solve
-from examples import examples
+from examples import INDEPENDENT, examples
 from wire import (
+    allocated,
     claim,
     cluster,
+    consumes,
+    counters,
     device,
     device_class,
     node,
@@ -121,3 +125,61 @@ def test_equal_nodes_are_solved_once(
     assert (
         solve(placed, Options(per_device=True)).tiers[0].value == count.number
     )
+
+
+@pytest.mark.parametrize("power", [("5", "10"), ("10", "5")])
+def test_an_overdrawn_counter_tells_nodes_apart(power: tuple[str, str]) -> None:
+    """What is in use takes more power than one of the nodes has, which closes the part there that takes none."""
+    devices = [
+        device(
+            "part",
+            {"kind": "part"},
+            consumesCounters=consumes("card", slices="5"),
+        ),
+        device(
+            "hot",
+            {"kind": "hot"},
+            consumesCounters=consumes("card", power="10"),
+        ),
+    ]
+    objects = [device_class()]
+    for node_index, watts in enumerate(power):
+        where: dict[str, Any] = {
+            "pool": f"pool-{node_index}",
+            "count": 2,
+            "nodeName": f"node-{node_index}",
+        }
+        objects += [
+            node(f"node-{node_index}"),
+            resource_slice(
+                name=f"counters-{node_index}",
+                sharedCounters=[counters("card", slices="10", power=watts)],
+                **where,
+            ),
+            resource_slice(devices, name=f"devices-{node_index}", **where),
+            allocated(
+                f"held-{node_index}",
+                {"pool": f"pool-{node_index}", "device": "hot"},
+            ),
+        ]
+    is_part = 'device.attributes["gpu.example.com"].kind == "part"'
+    problem = compile_cluster(
+        cluster(
+            *objects,
+            claim("all", request("gpu", is_part, allocationMode="All")),
+        )
+    ).problem
+    count = count_copies(problem, problem.demands[DemandIndex(0)])
+    assert (count.number, count.bound, count.first_fit) == (1, 1, 1)
+
+
+@settings(THOROUGH, max_examples=examples(2500), backend=INDEPENDENT)
+@given(crowds(every=True, overdrawn=True))
+def test_equal_nodes_are_closed_alike(problem: Problem) -> None:
+    for_all = [demand for demand in problem.demands if demand.asks_for_all]
+    assume(for_all)
+    count = count_copies(problem, for_all[0])
+    assume(count.number is not None)
+    placed = copies(for_all[0], (count.number or 0) + 1)
+    solution = first_fit(replace(problem, demands=tuple(placed)))
+    assert count.first_fit == len(solution.placements)
