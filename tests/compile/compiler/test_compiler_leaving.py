@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from dralloc import allocate
 from dralloc.compile.compiler import compile_cluster
 from dralloc.compile.compiler.demands import MAX_CONSUMERS
+from dralloc.objects.choices import Mode
+from dralloc.objects.names import ClaimKey
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, solve
 from wire import (
@@ -148,3 +151,17 @@ def test_of_many_pods_that_share_a_claim_only_the_first_are_placed() -> None:
         "test: ResourceClaim default/a: status.reservedFor: "
         "258 pods want it, but only 256 can use it at a time: the others are not placed"
     ]
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_pods_share_what_room_an_allocated_claim_has(mode: Mode) -> None:
+    """One more can use the claim; the second pod has reserved it already."""
+    pods = [pod(name, "a", f"own-{name}") for name in ("p", "u7", "q")]
+    own = [claim(f"own-{name}", request()) for name in ("p", "u7", "q")]
+    whole = cluster(base(used_by(MAX_CONSUMERS - 1), own, pods))
+    plan = allocate(whole, mode=mode)
+    assert len(plan.allocations) == 2
+    assert ClaimKey("default", "own-u7") in plan.allocations
+    assert "257 pods want it, but only 256 can use it at a time" in str(
+        compile_cluster(whole).findings[-1]
+    )

@@ -389,6 +389,10 @@ class Demands:
     _compiled: dict[tuple[ClaimKey, tuple[Constraint, ...]], Claim] = field(
         default_factory=dict
     )
+    _allocated: dict[ClaimKey, Sequence[ResourceClaim]] = field(
+        default_factory=dict
+    )
+    """By pod with a demand, those of its claims that are allocated."""
 
     def in_order(self) -> tuple[Demand, ...]:
         """Return all demands, in the order in which the scheduler would take them."""
@@ -490,6 +494,7 @@ class Demands:
         allocated: Sequence[ResourceClaim],
     ) -> Demand:
         key = pod.key
+        self._allocated[key] = allocated
         obstacles = [(claim, self._obstacle(claim, pod)) for claim in allocated]
         # An allocated claim asks for nothing. One that the pod cannot use is in the demand all the same, with a defect
         # that keeps it from being placed.
@@ -581,23 +586,34 @@ class Demands:
     def _with_few_consumers(
         self, demands: Sequence[Demand]
     ) -> tuple[Demand, ...]:
-        """The demands, where a claim has more users than it may have only the first ones with nodes to go to."""
-        users_of = Counter(
-            [claim.key for demand in demands for claim in demand.claims]
-        )
+        """The demands, where a claim has more users than it may have only the first ones with nodes to go to.
+
+        Users of an allocated claim count, too: those that have reserved it, and who comes with a claim of its own.
+        """
+        used = [self._used(demand) for demand in demands]
+        users_of = Counter(chain.from_iterable(used))
+        for allocated in chain.from_iterable(self._allocated.values()):
+            users_of[allocated.key] += len(allocated.status.reserved_for)
         if max(users_of.values(), default=0) <= MAX_CONSUMERS:
             return tuple(demands)
         # By claim, its consumers with their place in the queue. Pods of one group can be one consumer.
         queues: dict[ClaimKey, dict[tuple[str, str], int]] = defaultdict(dict)
+        for allocated in chain.from_iterable(self._allocated.values()):
+            # Whoever has reserved an allocated claim comes first.
+            for reservation in allocated.status.reserved_for:
+                users = queues[allocated.key]
+                user = reservation.resource, reservation.name
+                users.setdefault(user, len(users))
         limited: list[Demand] = []
-        for demand in demands:
+        for demand, claims in zip(demands, used, strict=True):
             last_place = 0
-            for claim in demand.claims:
-                users = queues[claim.key]
-                user = self.cluster.consumer(demand.key, claim.key)
+            for claim in claims:
+                users = queues[claim]
+                user = self.cluster.consumer(demand.key, claim)
                 last_place = max(last_place, users.setdefault(user, len(users)))
-            is_full = last_place >= MAX_CONSUMERS
-            limited.append(replace(demand, nodes=()) if is_full else demand)
+            # A defect says more about why it is not placed.
+            is_late = last_place >= MAX_CONSUMERS and not demand.is_defective
+            limited.append(replace(demand, nodes=()) if is_late else demand)
         for key, users in queues.items():
             shared_claim, user_count = self.cluster.claim(key), len(users)
             if user_count > MAX_CONSUMERS and shared_claim is not None:
@@ -611,3 +627,10 @@ class Demands:
                     )
                 )
         return tuple(limited)
+
+    def _used(self, demand: Demand) -> Sequence[ClaimKey]:
+        """The claims that a demand uses once it is placed, those that are allocated already among them."""
+        claims = [claim.key for claim in demand.claims]
+        if not self.cluster.is_lone(demand.key, claims):
+            claims += [claim.key for claim in self._allocated[demand.key]]
+        return list(dict.fromkeys(claims))
