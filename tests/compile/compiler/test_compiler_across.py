@@ -22,6 +22,7 @@ from wire import (
 )
 
 RAIL = "fabric.example.com/rail"
+SIDE = "fabric.example.com/side"
 SAME = {"dralloc.dev/across": f"matchAttribute={RAIL}"}
 GANG: Json = {"schedulingPolicy": {"gang": {"minCount": 2}}}
 
@@ -206,6 +207,24 @@ def test_derived_attributes_are_compared() -> None:
         annotated(pod("p", "a", "b"), SAME),
     ]
     assert placed(rails(0, 1), claims) == ["gpu-0", "gpu-1"]
+
+
+@MODES
+def test_derived_attributes_of_what_is_allocated_are_compared(
+    mode: str,
+) -> None:
+    """Rails 0 and 2 are on one side, which is what requests derive, and no device publishes."""
+    side = "device.attributes['fabric.example.com'].rail % 2"
+    derived: Json = {"derivedAttributes": [{"name": SIDE, "expression": side}]}
+    status = allocated("a", {"device": "gpu-0"})["status"]
+    claims = [
+        claim("a", request(**derived), status=status),
+        claim("b", request(**derived)),
+        annotated(
+            pod("p", "a", "b"), {"dralloc.dev/across": f"matchAttribute={SIDE}"}
+        ),
+    ]
+    assert placed(rails(0, 1, 2), claims, mode=mode) == ["gpu-2"]
 
 
 @pytest.mark.parametrize(

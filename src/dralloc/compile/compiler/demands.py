@@ -18,6 +18,7 @@ from dralloc.compile.compiler.gangs import Gangs
 from dralloc.compile.compiler.node_amounts import Footprints
 from dralloc.compile.inventory import Inventory
 from dralloc.compile.match import MatchTable
+from dralloc.compile.match.derived import DerivedAttributes
 from dralloc.compile.match.requests import (
     compile_claim,
     compile_equal_claim,
@@ -335,17 +336,29 @@ def _values(
     if claim is None or not claim.is_allocated:
         return
     form = in_claim(constraint, claim.spec.devices, inventory.features)
+    # Attributes that the claim's own requests derive are not among those of the device (KEP-6080).
+    derived = DerivedAttributes(
+        (
+            attribute.expression
+            for _, details in claim.spec.devices.alternatives
+            for attribute in details.derived_attributes
+            if form.derived and attribute.name == form.attribute
+        ),
+        inventory.features,
+    )
     for result in claim.results:
         name = RequestName(*result.request.split("/"))
         if form.covers(name):
             newest = inventory.newest(result.device_id)
-            yield (
-                None
-                if newest is None
-                else inventory.devices[newest].attributes.get(
-                    form.compared(name)
-                )
-            )
+            if newest is None:
+                yield None
+                continue
+            source = inventory.sources[newest]
+            attributes = {
+                **inventory.devices[newest].attributes,
+                **derived.of(source.slice.spec.driver, source.device),
+            }
+            yield attributes.get(form.compared(name))
 
 
 MAX_CONSUMERS: Final = 256
