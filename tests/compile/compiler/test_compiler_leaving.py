@@ -16,6 +16,7 @@ from wire import (
     allocated,
     claim,
     cluster,
+    device,
     device_class,
     gpus,
     node,
@@ -165,3 +166,28 @@ def test_pods_share_what_room_an_allocated_claim_has(mode: Mode) -> None:
     assert "257 pods want it, but only 256 can use it at a time" in str(
         compile_cluster(whole).findings[-1]
     )
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_an_allocated_claim_with_a_mapped_device_is_for_one_pod(
+    mode: Mode,
+) -> None:
+    """Its device stands for a CPU of the node."""
+    cpu = device(
+        "cpu",
+        nodeAllocatableResources={
+            "cpu": {"mapping": {"deviceMultiplier": "1"}}
+        },
+    )
+    mapped = resource_slice([cpu], name="cpus", pool="cpus")
+    held = allocated("a", {"device": "cpu", "pool": "cpus"})
+    own = [
+        claim(
+            f"own-{name}",
+            request("gpu", "'index' in device.attributes['gpu.example.com']"),
+        )
+        for name in ("p", "q")
+    ]
+    pods = [pod(name, "a", f"own-{name}") for name in ("p", "q")]
+    plan = allocate(cluster(base(mapped, held, own, pods)), mode=mode)
+    assert len(plan.allocations) == 1

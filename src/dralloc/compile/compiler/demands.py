@@ -605,9 +605,13 @@ class Demands:
         """
         used = [self._used(demand) for demand in demands]
         users_of = Counter(chain.from_iterable(used))
+        most: dict[ClaimKey, int] = defaultdict(lambda: MAX_CONSUMERS)
         for allocated in chain.from_iterable(self._allocated.values()):
             users_of[allocated.key] += len(allocated.status.reserved_for)
-        if max(users_of.values(), default=0) <= MAX_CONSUMERS:
+            if self._footprints.is_mapped(allocated):
+                # It is for one pod (KEP-5517).
+                most[allocated.key] = 1
+        if all(users <= most[key] for key, users in users_of.items()):
             return tuple(demands)
         # By claim, its consumers with their place in the queue. Pods of one group can be one consumer.
         queues: dict[ClaimKey, dict[tuple[str, str], int]] = defaultdict(dict)
@@ -619,19 +623,19 @@ class Demands:
                 users.setdefault(user, len(users))
         limited: list[Demand] = []
         for demand, claims in zip(demands, used, strict=True):
-            last_place = 0
+            is_late = False
             for claim in claims:
                 users = queues[claim]
                 user = self.cluster.consumer(demand.key, claim)
-                last_place = max(last_place, users.setdefault(user, len(users)))
+                is_late |= users.setdefault(user, len(users)) >= most[claim]
             # A defect says more about why it is not placed.
-            is_late = last_place >= MAX_CONSUMERS and not demand.is_defective
+            is_late = is_late and not demand.is_defective
             limited.append(replace(demand, nodes=()) if is_late else demand)
         for key, users in queues.items():
             shared_claim, user_count = self.cluster.claim(key), len(users)
-            if user_count > MAX_CONSUMERS and shared_claim is not None:
+            if user_count > most[key] and shared_claim is not None:
                 rule = (
-                    f"{user_count} pods want it, but only {MAX_CONSUMERS} can use it at a time: "
+                    f"{user_count} pods want it, but only {most[key]} can use it at a time: "
                     "the others are not placed"
                 )
                 self.findings.append(
