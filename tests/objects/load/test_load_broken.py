@@ -1,5 +1,7 @@
 """Clear messages for what is broken, every defect in one error."""
 
+from collections.abc import Callable
+from errno import EACCES
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +9,7 @@ import pytest
 import yaml
 
 from dralloc.objects.errors import InputError
-from dralloc.objects.load import load
+from dralloc.objects.load import load, load_objects, read
 from objects.load.texts import NODE, SLICE, findings_of_error
 
 BROKEN: dict[str, tuple[str | bytes, str]] = {
@@ -177,6 +179,32 @@ def test_all_problems_of_all_files_are_one_error(tmp_path: Path) -> None:
         str(error.value).splitlines()[-1]
         == f"{missing}: cannot be read: No such file or directory"
     )
+
+
+@pytest.mark.parametrize("call", [load, load_objects, read])
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("n" * 300, "File name too long"), ("a\0b", "embedded null byte")],
+)
+def test_what_no_file_can_be_called(
+    call: Callable[[str], object], name: str, why: str
+) -> None:
+    with pytest.raises(InputError) as error:
+        call(name)
+    assert str(error.value) == f"{name}: cannot be read: {why}"
+
+
+def test_a_directory_that_may_not_be_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: Path) -> bool:
+        raise PermissionError(EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_dir", refused)
+    path = tmp_path / "a.yaml"
+    with pytest.raises(InputError) as error:
+        load(path)
+    assert str(error.value) == f"{path}: cannot be read: Permission denied"
 
 
 def test_a_directory_without_files(tmp_path: Path) -> None:

@@ -324,14 +324,18 @@ class Loading:
                 self._add_path(Path(path))
 
     def _add_path(self, path: Path) -> None:
-        if not path.is_dir():
+        try:
+            files = _files_in(path) if path.is_dir() else None
+        except OSError as error:  # its name is too long, or it is not for us
+            self._note(
+                self.reader.errors,
+                str(path),
+                f"cannot be read: {error.strerror}",
+            )
+            return
+        if files is None:
             self._add_file(path)
             return
-        files = sorted(
-            file
-            for file in path.rglob("*")
-            if file.name.endswith(_SUFFIXES) and file.is_file()
-        )
         if not files:
             self._note(
                 self.empty, str(path), "holds no *.yaml, *.yml or *.json file"
@@ -352,6 +356,10 @@ class Loading:
             )
         except TextError as error:
             self._note(self.reader.errors, str(path), str(error))
+        except ValueError as error:  # its name has a null character
+            self._note(
+                self.reader.errors, str(path), f"cannot be read: {error}"
+            )
         else:
             self._add(data, text, from_directory=from_directory)
 
@@ -475,6 +483,15 @@ class Loading:
         words = rule[: syntax.start()] + rule[syntax.end() :]
         line, column = map(int, syntax.groups())
         findings.append(Finding(source, "", "", words, line, column))
+
+
+def _files_in(directory: Path) -> list[Path]:
+    """Return the files in and below a directory that may hold objects, in the order of their names."""
+    return sorted(
+        file
+        for file in directory.rglob("*")
+        if file.name.endswith(_SUFFIXES) and file.is_file()
+    )
 
 
 def _flat(paths: Iterable[Paths]) -> Iterator[OnePath | Mapping[str, Any]]:
