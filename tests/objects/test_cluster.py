@@ -1,5 +1,7 @@
 """The cluster: pods of owners, claims of templates, nodes without Node objects, and what is missing."""
 
+import itertools
+
 import pytest
 import yaml
 
@@ -11,11 +13,17 @@ from dralloc.objects.api import (
     ResourceSlice,
     ResourceSliceSpec,
 )
+from dralloc.objects.api.base import to_wire
+from dralloc.objects.api.owners import claim_name
 from dralloc.objects.assembly.unasked import Unasked
 from dralloc.objects.cluster import SYNTHETIC_NODE, Cluster, Located
 from dralloc.objects.errors import DrallocError, InputError
 from dralloc.objects.limits import Limits
-from dralloc.objects.load import load_text, read_documents
+from dralloc.objects.load import (
+    load_documents,
+    load_text,
+    read_documents,
+)
 from dralloc.objects.names import ClaimKey
 
 CLASS = """
@@ -153,6 +161,28 @@ def test_a_claim_that_belongs_to_the_pod_is_used() -> None:
     )
     cluster = load_text(CLASS + TEMPLATE + made + POD)
     assert cluster.pod_claims(cluster.pods[0]) == (ClaimKey("team", "made"),)
+
+
+def test_pods_with_long_names_have_claims_of_their_own() -> None:
+    start = "p" * 59
+    first_with: dict[str, int] = {}
+    names: list[str] = []
+    for number in itertools.count():
+        pod = Pod(
+            metadata=ObjectMeta(name=f"{start}{number}", namespace="team")
+        )
+        earlier = first_with.setdefault(claim_name(pod, "gpu"), number)
+        if earlier != number:
+            names = [f"{start}{earlier}", f"{start}{number}"]
+            break
+    pods = "".join(POD.replace("pod0", name) for name in names)
+    cluster = load_text(CLASS + TEMPLATE + pods)
+    keys = [cluster.pod_claims(pod) for pod in cluster.pods]
+    assert len(set(keys)) == len(cluster.claims) == 2
+    # What was made and written is read again as it is.
+    written = [*map(to_wire, cluster.claims), *map(to_wire, cluster.pods)]
+    again = load_documents([*written, *map(to_wire, cluster.templates)])
+    assert [again.pod_claims(pod) for pod in again.pods] == keys
 
 
 def test_pods_share_a_claim_by_name() -> None:

@@ -533,10 +533,16 @@ def _pinned(daemon: PodSpec, node: Node) -> PodSpec:
     )
 
 
-def claim_name(owner: Pod | PodGroup, entry: str) -> str:
-    """Return a name for the claim of one entry of a pod or PodGroup: ``<owner>-<entry>-<suffix>``."""
+def claim_name(owner: Pod | PodGroup, entry: str, attempt: int = 0) -> str:
+    """Return a name for the claim of one entry of a pod or PodGroup: ``<owner>-<entry>-<suffix>``.
+
+    With each attempt it is another one.
+    """
     kind = () if isinstance(owner, Pod) else (owner.kind,)
-    return generated_name(f"{owner.name}-{entry}-", owner.key.namespace, *kind)
+    again = (str(attempt),) if attempt else ()
+    return generated_name(
+        f"{owner.name}-{entry}-", owner.key.namespace, *kind, *again
+    )
 
 
 def claim_for(

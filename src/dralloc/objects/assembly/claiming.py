@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from itertools import count
+from typing import Final, NamedTuple
 
 from dralloc.objects.api import (
     ApiObject,
@@ -25,6 +26,23 @@ __all__ = ["Claiming"]
 
 _HINTED: Final = 20
 """For so many things that are missing it is looked up what may be meant."""
+
+
+class _Entry(NamedTuple):
+    """What a claim is made for: an entry of a pod or PodGroup."""
+
+    kind: str
+    owner: ClaimKey
+    entry: str
+
+
+def _entries_of(claim: ResourceClaim) -> Iterator[_Entry]:
+    """Yield what a claim was made for: for one entry, or for nothing."""
+    entry = claim.metadata.annotations.get(POD_CLAIM_ANNOTATION)
+    if entry is not None:
+        for owner in claim.metadata.owner_references:
+            key = ClaimKey(claim.key.namespace, owner.name)
+            yield _Entry(owner.kind, key, entry)
 
 
 class Claiming:
@@ -52,16 +70,10 @@ class Claiming:
         self._missing: dict[tuple[str, str], list[tuple[Pod, str]]] = {}
         self._templates = {template.key: template for template in templates}
         self._groups = groups
-        self._made_for = {
-            (
-                owner.kind,
-                claim.key.namespace,
-                owner.name,
-                claim.metadata.annotations.get(POD_CLAIM_ANNOTATION),
-            ): claim.name
-            for claim in self.claims.values()
-            for owner in claim.metadata.owner_references
-        }
+        self._made_for: dict[_Entry, list[ResourceClaim]] = {}
+        for claim in self.claims.values():
+            for entry in _entries_of(claim):
+                self._made_for.setdefault(entry, []).append(claim)
 
     def of(self, pod: Pod) -> Iterator[ClaimKey]:
         """Yield the keys of the claims of a pod, in the order of its specification; missing claims are named too."""
@@ -133,11 +145,37 @@ class Claiming:
         name = (
             status.resource_claim_name
             if status
-            else self._made_for.get((owner.kind, *owner.key, entry.name))
+            else self._name_of_made(owner, entry.name)
         )
         return self._from_template(
-            pod, owner, entry, path, name or claim_name(owner, entry.name)
+            pod, owner, entry, path, name or self._new_name(owner, entry.name)
         )
+
+    def _name_of_made(self, owner: Pod | PodGroup, entry: str) -> str | None:
+        """Return the name of the claim that was made for an entry; None if there is none."""
+        made = self._made_for.get(_Entry(owner.kind, owner.key, entry), ())
+        return next((claim.name for claim in made), None)
+
+    def _new_name(self, owner: Pod | PodGroup, entry: str) -> str:
+        """Return the name of the claim that is made for an entry: none that a claim of another entry has.
+
+        Of long names only the beginning is in it, and five characters are not enough to tell thousands apart.
+        """
+        wanted = _Entry(owner.kind, owner.key, entry)
+        names = (claim_name(owner, entry, attempt) for attempt in count())
+        return next(
+            name for name in names if self._may_have(owner, wanted, name)
+        )
+
+    def _may_have(
+        self, owner: Pod | PodGroup, wanted: _Entry, name: str
+    ) -> bool:
+        """Whether no claim has a name but one that says nothing of whom it is for, or is for this entry."""
+        taken = self.claims.get(ClaimKey(owner.key.namespace, name))
+        entries = () if taken is None else tuple(_entries_of(taken))
+        if taken is None or not entries:
+            return True
+        return wanted in entries
 
     def _from_template(
         self,
