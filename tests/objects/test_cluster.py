@@ -163,6 +163,29 @@ def test_a_claim_that_belongs_to_the_pod_is_used() -> None:
     assert cluster.pod_claims(cluster.pods[0]) == (ClaimKey("team", "made"),)
 
 
+def test_a_claim_of_an_earlier_pod_of_the_same_name_is_not_used() -> None:
+    def made(name: str, uid: str) -> str:
+        return CLAIM.replace(
+            "{name: shared, namespace: team}",
+            f"{{name: {name}, namespace: team, annotations: {{resource.kubernetes.io/pod-claim-name: gpu}},"
+            f" ownerReferences: [{{apiVersion: v1, kind: Pod, name: pod0, uid: {uid}, controller: true}}]}}",
+        )
+
+    pod = POD.replace("name: pod0", "name: pod0, uid: new")
+    old, new = made("old", "old"), made("new", "new")
+    for claims, used in ((old, None), (old + new, "new"), (new + old, "new")):
+        cluster = load_text(CLASS + TEMPLATE + claims + pod)
+        [key] = cluster.pod_claims(cluster.pods[0])
+        made_key = ClaimKey("team", claim_name(cluster.pods[0], "gpu"))
+        assert key == (ClaimKey("team", used) if used else made_key)
+        assert cluster.abandoned == {ClaimKey("team", "old")}
+    # A name that was made for the earlier pod is none for this one.
+    cluster = load_text(CLASS + TEMPLATE + made(made_key.name, "old") + pod)
+    [key] = cluster.pod_claims(cluster.pods[0])
+    assert key not in (made_key, ClaimKey("team", "old"))
+    assert cluster.made == {key}
+
+
 def test_pods_with_long_names_have_claims_of_their_own() -> None:
     start = "p" * 59
     first_with: dict[str, int] = {}

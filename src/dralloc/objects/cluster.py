@@ -27,7 +27,7 @@ from dralloc.objects.api import (
     Workload,
 )
 from dralloc.objects.api.base import changed
-from dralloc.objects.assembly.claiming import Claiming
+from dralloc.objects.assembly.claiming import Claiming, belongs_to
 from dralloc.objects.assembly.given_objects import Located, Objects, identity
 from dralloc.objects.assembly.missing_objects import (
     SYNTHETIC_NODE,
@@ -83,7 +83,8 @@ class Cluster(Answer):
     made
         The claims that were not given, but made from templates.
     abandoned
-        Claims that were made for pods which have ended or are being deleted: nobody waits for them.
+        Claims that were made for pods which have ended or are being deleted, or for an earlier pod with the name of
+        another one: nobody waits for them.
     group_claims
         The PodGroup whose claim a pod uses, by pod and claim: it is reserved for the group as a whole (KEP-5729).
     suspended
@@ -204,12 +205,11 @@ class Cluster(Answer):
             gone=population.gone,
         )
         # Claims of pods come last: templates and groups must be there to make them from.
-        leaving = {
-            pod.key for pod in located.of(Pod) if pod.key in population.gone
-        }
-        cluster = replace(
-            cluster, abandoned=frozenset(cluster._owned_by_pods(leaving))
-        )._with_pods(population.pods)
+        given_pods = {pod.key: pod for pod in located.of(Pod)}
+        abandoned = cluster._made_in_vain(given_pods, population.gone)
+        cluster = replace(cluster, abandoned=frozenset(abandoned))._with_pods(
+            population.pods
+        )
         # Remarks name where an object was read, which only the cluster knows.
         remarks = (
             *population.remarks,
@@ -325,19 +325,18 @@ class Cluster(Answer):
             group_claims={**self.group_claims, **claiming.group_claims},
         )
 
-    def _owned_by_pods(self, pods: Collection[ClaimKey]) -> Iterator[ClaimKey]:
-        """Yield the claims that were made for some of these pods."""
+    def _made_in_vain(
+        self, pods: Mapping[ClaimKey, Pod], gone: Collection[ClaimKey]
+    ) -> Iterator[ClaimKey]:
+        """Yield the claims that were made for pods which are gone, or for earlier ones with the names of others."""
         for claim in self.claims:
-            owners = (
-                reference
-                for reference in claim.metadata.owner_references
-                if reference.kind == Pod.kind
-            )
-            if any(
-                ClaimKey(claim.key.namespace, owner.name) in pods
-                for owner in owners
-            ):
-                yield claim.key
+            for reference in claim.metadata.owner_references:
+                key = ClaimKey(claim.key.namespace, reference.name)
+                if reference.kind != Pod.kind or key not in pods:
+                    continue
+                if key in gone or not belongs_to(claim, pods[key]):
+                    yield claim.key
+                    break
 
     @property
     def headline(self) -> str:

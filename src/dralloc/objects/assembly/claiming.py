@@ -22,7 +22,7 @@ from dralloc.objects.api.owners import (
 from dralloc.objects.errors import did_you_mean
 from dralloc.objects.names import ClaimKey
 
-__all__ = ["Claiming"]
+__all__ = ["Claiming", "belongs_to"]
 
 _HINTED: Final = 20
 """For so many things that are missing it is looked up what may be meant."""
@@ -43,6 +43,18 @@ def _entries_of(claim: ResourceClaim) -> Iterator[_Entry]:
         for owner in claim.metadata.owner_references:
             key = ClaimKey(claim.key.namespace, owner.name)
             yield _Entry(owner.kind, key, entry)
+
+
+def belongs_to(claim: ResourceClaim, owner: Pod | PodGroup) -> bool:
+    """Whether a claim that names an owner means this one, and not an earlier one of the same name."""
+    uids = {
+        reference.uid
+        for reference in claim.metadata.owner_references
+        if (reference.kind, reference.name) == (owner.kind, owner.name)
+    }
+    uid = owner.metadata.uid
+    # Objects that were never on a server have no UID.
+    return not uid or "" in uids or uid in uids
 
 
 class Claiming:
@@ -154,7 +166,9 @@ class Claiming:
     def _name_of_made(self, owner: Pod | PodGroup, entry: str) -> str | None:
         """Return the name of the claim that was made for an entry; None if there is none."""
         made = self._made_for.get(_Entry(owner.kind, owner.key, entry), ())
-        return next((claim.name for claim in made), None)
+        return next(
+            (claim.name for claim in made if belongs_to(claim, owner)), None
+        )
 
     def _new_name(self, owner: Pod | PodGroup, entry: str) -> str:
         """Return the name of the claim that is made for an entry: none that a claim of another entry has.
@@ -175,7 +189,7 @@ class Claiming:
         entries = () if taken is None else tuple(_entries_of(taken))
         if taken is None or not entries:
             return True
-        return wanted in entries
+        return wanted in entries and belongs_to(taken, owner)
 
     def _from_template(
         self,
