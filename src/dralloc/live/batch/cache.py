@@ -298,6 +298,9 @@ class LeaderLease:
         changes = int(lease["spec"].get("leaseTransitions") or 0) + (
             holder != self.identity
         )
+        # Noted first: where the answer gets lost, the Lease is this replica's when it looks again.
+        if holder != self.identity:
+            self.is_usurped = bool(holder)
         # The metadata have the version that was seen: of two replicas that find it free, the server refuses the second.
         if not is_current(
             lambda: self.objects.replace(
@@ -305,8 +308,6 @@ class LeaderLease:
             )
         ):
             return False
-        if holder != self.identity:
-            self.is_usurped = bool(holder)
         self.token = changes
         return True
 
