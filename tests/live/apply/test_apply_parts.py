@@ -112,11 +112,36 @@ def test_nobody_goes_on_with_a_run_that_is_at_work(tmp_path: Path) -> None:
     assert not resuming.unfinished
 
 
-def test_something_else_is_no_journal(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "just text\n",
+        "just text",
+        '{"kind":"List","items":[]}',
+        '{"kind":"List","items":[]}\n',
+        '{"step":[]}\n',
+        '{"step":"walk"}\n',
+        "[1]\n2\n",
+        "null\n",
+        "\n",
+    ],
+)
+def test_something_else_is_no_journal(tmp_path: Path, text: str) -> None:
+    """A run writes its journal anew, so that whoever names another file would lose it."""
     path = tmp_path / "journal"
-    path.write_text("just text\n")
+    path.write_text(text)
     with pytest.raises(ApplyError, match="is no journal of dralloc"):
         JournalFile(path)
+    assert path.read_text() == text
+
+
+@pytest.mark.parametrize("text", ["", '{"st', '{"step":"begin","ru', "\0\0"])
+def test_an_empty_journal_is_one(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "journal"
+    path.write_text(text)
+    journal = JournalFile(path)
+    journal.add(JournalStep.BEGIN, run="r", units=[])
+    assert JournalFile(path).run == "r"
 
 
 def test_a_cluster_has_a_journal_of_its_own(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -27,6 +27,8 @@ from dralloc.objects.names import ClaimKey
 __all__ = ["JournalFile", "JournalStep", "WriteJournal", "default_path"]
 
 _END: Final = b"\n"
+_FIRST: Final = b'{"step":"begin"'
+"""How a journal begins."""
 
 
 class JournalStep(StrEnum):
@@ -46,6 +48,7 @@ class JournalStep(StrEnum):
     END = "end"
 
 
+_STEPS: Final = tuple(step.value for step in JournalStep)
 Entry = Mapping[str, Any]
 _TELLING: Final = (
     JournalStep.GIVE_BACK,
@@ -185,9 +188,13 @@ class JournalFile(WriteJournal):
         # The last line may be cut off by what ended the run: it was not kept, so nothing was done about it.
         *lines, rest = text.split(_END)
         try:
-            return [orjson.loads(line) for line in lines], rest
+            entries = [orjson.loads(line) for line in lines]
         except orjson.JSONDecodeError:
-            raise ApplyError(f"{self.path}: is no journal of dralloc") from None
+            entries = [None]
+        # Whoever names another file by mistake keeps it: a journal is written anew.
+        if not _are_of_a_journal(entries, rest):
+            raise ApplyError(f"{self.path}: is no journal of dralloc")
+        return entries, rest
 
     def add(self, step: JournalStep, **about: Any) -> None:
         """Note what comes next; the line is on the disk before this returns.
@@ -257,6 +264,18 @@ class JournalFile(WriteJournal):
             raise ApplyError(
                 f"{self.path}: run {self.run} is at work: its process holds this file"
             )
+
+
+def _are_of_a_journal(entries: Sequence[object], rest: bytes) -> bool:
+    """Whether a file holds nothing but steps, or the beginning of the first one."""
+    if entries:
+        return all(
+            isinstance(entry, dict) and entry.get("step") in _STEPS
+            for entry in entries
+        )
+    # Machines that fail leave zeroes behind.
+    text = b"".join(rest.rstrip(b"\0").split())
+    return text.startswith(_FIRST) or _FIRST.startswith(text)
 
 
 def _nothing() -> None:
