@@ -149,8 +149,13 @@ def test_a_cluster_has_a_journal_of_its_own(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/state")
     assert default_path("https://10.0.0.1:6443") == Path(
-        "/state/dralloc/10-0-0-1-6443.journal"
+        "/state/dralloc/10.0.0.1%3A6443.journal"
     )
+    hosts = ("gpu.a.org", "gpu-a.org", "a.org/gpu", "a.org:80", "a.org/80")
+    assert len({default_path(f"https://{host}") for host in hosts}) == 5
+    assert {default_path(f"https://{host}").parent for host in hosts} == {
+        Path("/state/dralloc")
+    }
 
 
 def test_a_fenced_node_keeps_its_other_taints_and_what_is_ordered_meanwhile() -> (

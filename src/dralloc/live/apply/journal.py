@@ -16,6 +16,7 @@ from errno import ENOSPC
 from io import FileIO
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 from weakref import finalize
 
 import orjson
@@ -315,8 +316,6 @@ def default_path(host: str) -> Path:
     state = Path(
         os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     )
-    name = "".join(
-        character if character.isalnum() else "-"
-        for character in host.partition("//")[2] or host
-    )
+    # Addresses that differ have names that differ: a dot is no dash.
+    name = quote(host.partition("//")[2] or host, safe="")
     return state / "dralloc" / f"{name}.journal"
