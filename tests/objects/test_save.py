@@ -10,7 +10,7 @@ import pytest
 
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.load import load_objects
-from dralloc.objects.save import save
+from dralloc.objects.save import dump_yaml, save
 from wire import Json, claim, node, request
 
 OBJECTS = [node(), claim("a", request()), claim("no", request())]
@@ -27,6 +27,35 @@ def test_what_is_written_is_read_again(tmp_path: Path, name: str) -> None:
     before = path.read_bytes()
     save(OBJECTS, path)
     assert path.read_bytes() == before
+
+
+LIKE_NUMBERS = (
+    "08 1e3 12e45678 1e+3 1.e5 5. .5 .5e3 -1e5 +08 0_8 1_0e3 0o17 0O17 0X1F"
+    " 0B1 -0o7 0x1F 1_0"
+)
+
+
+@pytest.mark.parametrize("text", [*LIKE_NUMBERS.split(), *"yYnN", "yes", "on"])
+def test_texts_that_look_like_something_else_stay_texts(
+    tmp_path: Path, text: str
+) -> None:
+    """Racks are called 08, and commits 12e45678; without quotes kubectl takes them for numbers."""
+    path = tmp_path / "x.yaml"
+    metadata = {"name": "a", "labels": {"rack": text, text: "rack"}}
+    labelled = {**node(), "metadata": metadata}
+    save([labelled], path)
+    assert load_objects(path) == [labelled]
+    assert f"rack: '{text}'" in path.read_text()
+    assert f"'{text}': rack" in path.read_text()
+
+
+@pytest.mark.parametrize(
+    "text", ["a08", "1e", "0o8", "8-gpu", "10.0.0.1", "1.2.3", "yy", "1Gi"]
+)
+def test_other_texts_have_no_quotes(text: str) -> None:
+    assert dump_yaml([{"a": text, "b": 5, "c": 1.5}]) == (
+        f"---\na: {text}\nb: 5\nc: 1.5\n"
+    )
 
 
 def test_no_objects_are_a_list_of_none(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,9 +21,31 @@ __all__ = ["dump_yaml", "save", "write_objects", "write_text"]
 # Objects as YAML text, the way `load` reads them back.
 
 try:
-    from yaml import CSafeDumper as _Dumper
+    from yaml import CSafeDumper as _SafeDumper
 except ImportError:  # PyYAML was built without libyaml
-    from yaml import SafeDumper as _Dumper  # type: ignore[assignment]
+    from yaml import SafeDumper as _SafeDumper  # type: ignore[assignment]
+
+
+class _Dumper(_SafeDumper):
+    """Puts quotes around texts that Kubernetes, or `load`, would take for something else without them.
+
+    PyYAML does so where it would itself. Source: ``resolve.go`` of ``go.yaml.in/yaml/v2``.
+    """
+
+
+_TAG: Final = "tag:yaml.org,2002:"
+for _kind, _pattern, _first in (
+    ("bool", "[yYnN]", "yYnN"),
+    ("int", "[-+]?0(?:[oO][0-7_]+|[xX][0-9a-fA-F_]+|[bB][01_]+)", "-+0"),
+    (
+        "float",
+        r"[-+]?(?:\.[0-9_]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9_]+)?",
+        "-+.0123456789",
+    ),
+):
+    _Dumper.add_implicit_resolver(
+        f"{_TAG}{_kind}", re.compile(rf"(?:{_pattern})\Z"), list(_first)
+    )
 
 
 def dump_yaml(documents: Iterable[Any]) -> str:
