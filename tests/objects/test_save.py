@@ -78,6 +78,42 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_what_a_killed_process_left_behind_is_in_nobodys_way(
+    tmp_path: Path,
+) -> None:
+    """In a container, the next process has the same number."""
+    path = tmp_path / "x.yaml"
+
+    def killed() -> Iterator[Json]:
+        [partial] = tmp_path.iterdir()
+        left_behind.append(partial.name)
+        yield node()
+
+    left_behind: list[str] = []
+    save(killed(), path)
+    (tmp_path / left_behind[0]).write_text("a part")
+    save(OBJECTS, path)
+    assert load_objects(path) == OBJECTS
+
+
+def test_a_file_may_be_written_while_it_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+
+    def meanwhile() -> Iterator[Json]:
+        save(OBJECTS, path)
+        yield node()
+
+    save(meanwhile(), path)
+    assert load_objects(path) == [node()]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_names_may_be_as_long_as_the_file_system_allows(tmp_path: Path) -> None:
+    path = tmp_path / f"{'n' * 250}.yaml"
+    save(OBJECTS, path)
+    assert load_objects(path) == OBJECTS
+
+
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
     link, target = tmp_path / "link.yaml", tmp_path / "target.yaml"
     link.symlink_to(target)

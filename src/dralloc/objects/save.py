@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_hex
 from typing import IO, Any, Final
 
 import orjson
@@ -130,7 +131,8 @@ def _whole_file(path: Path) -> Iterator[IO[bytes]]:
             with target.open("wb") as file:
                 yield file
             return
-        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+        # Not named after the process: in containers the next one has the same number as one that was killed.
+        partial = target.with_name(f".dralloc-{token_hex(8)}.partial")
         try:
             with partial.open("xb") as file:
                 yield file
