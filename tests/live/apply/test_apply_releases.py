@@ -54,6 +54,31 @@ BOTH = "--feature-gates=DRADeviceTaints=true,DRADeviceTaintRules=true"
             ["--feature-gates=DRADeviceTaintRules=false"],
             RuleSupport.OFF,
         ),
+        (
+            "v1.37.0",
+            ["--feature-gates", "DRADeviceTaintRules=false"],
+            RuleSupport.OFF,
+        ),
+        (
+            "v1.37.0",
+            ["--feature-gates=kube: DRADeviceTaintRules = f"],
+            RuleSupport.OFF,
+        ),
+        (
+            "v1.37.0",
+            ["--feature-gates=other:DRADeviceTaintRules=false"],
+            RuleSupport.WORKS,
+        ),
+        ("v1.37.0", ["--feature-gates=AllBeta=false"], RuleSupport.OFF),
+        ("v1.37.0", ["--feature-gates=AllAlpha=false"], RuleSupport.WORKS),
+        (
+            "v1.36.3",
+            ["--feature-gates=AllBeta=false,DRADeviceTaintRules=1"],
+            RuleSupport.OFF,
+        ),
+        ("v1.36.3", ["--feature-gates=AllBeta=T"], RuleSupport.WORKS),
+        ("v1.35.0", ["--feature-gates=AllAlpha=true"], RuleSupport.WORKS),
+        ("v1.37.0", ["--emulated-version=1.36"], RuleSupport.UNKNOWN),
         ("latest", [], RuleSupport.UNKNOWN),
     ],
 )

@@ -7,7 +7,7 @@ then the probe that asks the scheduler itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -93,8 +93,12 @@ class SchedulerRelease:
     gates: Mapping[str, bool]
 
 
+_TRUE: Final = frozenset({"1", "t", "T", "true", "True", "TRUE"})
+"""What Go takes for true."""
 _TAINTS: Final = "DRADeviceTaints"
 _RULES: Final = "DRADeviceTaintRules"
+_FIRST_BETA: Final = KubernetesVersion(36)
+"""The release in which both gates are no longer alpha."""
 RELEASES: Final = (
     SchedulerRelease(KubernetesVersion(0), RuleSupport.NONE, {}),
     SchedulerRelease(
@@ -146,8 +150,10 @@ class RunningScheduler:
             for known_release in reversed(RELEASES)
             if known_release.since <= self.version
         )
+        # Whoever sets all gates of a stage sets those that have no setting of their own.
+        stage = "AllAlpha" if self.version < _FIRST_BETA else "AllBeta"
         on = all(
-            self.gates.get(name, default)
+            self.gates.get(name, self.gates.get(stage, default))
             for name, default in release.gates.items()
         )
         return (
@@ -214,17 +220,28 @@ def running_schedulers(pods: Iterable[Json]) -> Iterator[RunningScheduler]:
             if name.endswith("kube-scheduler") or (
                 words and words[0].endswith("kube-scheduler")
             ):
-                yield RunningScheduler(
-                    KubernetesVersion.parse(tag), dict(_gates(words))
-                )
+                # One that behaves as an earlier release has gates of that.
+                is_plain = not any(_values(words, "--emulated-version"))
+                version = KubernetesVersion.parse(tag) if is_plain else None
+                yield RunningScheduler(version, dict(_gates(words)))
 
 
-def _gates(words: Iterable[str]) -> Iterator[tuple[str, bool]]:
-    for word in words:
-        flag, _, settings = word.partition("=")
-        for setting in settings.split(",") if flag == "--feature-gates" else ():
-            name, _, value = setting.partition("=")
-            yield name, value.lower() == "true"
+def _gates(words: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Yield the feature gates that a command line sets, as Kubernetes reads them; a later setting counts."""
+    for settings in _values(words, "--feature-gates"):
+        for setting in settings.split(","):
+            component, _, gate = setting.rpartition(":")
+            name, _, value = gate.partition("=")
+            if component.strip() in ("", "kube"):
+                yield name.strip(), value.strip() in _TRUE
+
+
+def _values(words: Sequence[str], flag: str) -> Iterator[str]:
+    """Yield the values of a flag, each behind an equals sign or as a word of its own."""
+    for word, following in zip(words, (*words[1:], ""), strict=True):
+        name, equals, value = word.partition("=")
+        if name == flag:
+            yield value if equals else following
 
 
 # ----------------------------------------------------------------------------
