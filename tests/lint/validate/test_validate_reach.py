@@ -498,6 +498,35 @@ def test_pods_of_an_owner_are_looked_at_once() -> None:
     ]
 
 
+def test_pods_of_an_owner_that_has_two_sorts_are_all_looked_at() -> None:
+    """A master and workers, say, or jobs of two API groups with one name."""
+
+    def replicas(template: str, container_claim: str) -> Json:
+        container = {
+            "name": "c",
+            "resources": {"claims": [{"name": container_claim}]},
+        }
+        entry = {"name": "a", "resourceClaimTemplateName": template}
+        spec = {"containers": [container], "resourceClaims": [entry]}
+        return {"replicas": 2, "template": {"spec": spec}}
+
+    sorts = {"Master": replicas("t", "a"), "Worker": replicas("u", "b")}
+    job = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "j"},
+        "spec": {"pytorchReplicaSpecs": sorts},
+    }
+    assert sorted(
+        (violation.rule, violation.finding.subject)
+        for violation in validate(cluster(job))
+    ) == [
+        ("container-claim", "Pod j-worker-0"),
+        ("pod-template", "Pod j-master-0"),
+        ("pod-template", "Pod j-worker-0"),
+    ]
+
+
 def test_pods_that_the_api_server_refuses() -> None:
     neither = edited(pod("p"), {"spec.resourceClaims": [{"name": "a"}]})
     unknown = edited(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from ipaddress import ip_interface
 from itertools import chain
 from typing import Any, Final, NamedTuple
@@ -54,6 +54,7 @@ from dralloc.objects.api import (
     PodResourceClaim,
     ResourceClaim,
 )
+from dralloc.objects.api.workloads import ContainerClaim
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import did_you_mean
 from dralloc.objects.names import ClaimKey
@@ -418,16 +419,32 @@ class _Use(NamedTuple):
 
 
 def _given_pods(context: ValidationContext) -> Iterator[Pod]:
-    """Pods, one of those with the same owner."""
-    seen: set[tuple[str, str, str]] = set()
+    """Pods, one of those with the same owner that say the same of their claims: some owners have pods of two sorts."""
+    seen: set[Hashable] = set()
     for pod in context.cluster.pods:
-        for owner in pod.metadata.owner_references:
-            identity = (owner.kind, pod.key.namespace, owner.name)
-            if owner.controller and identity in seen:
-                break
-            seen.add(identity)
-        else:
+        controllers = [
+            (owner.api_version, owner.kind, owner.name)
+            for owner in pod.metadata.owner_references
+            if owner.controller
+        ]
+        sort = (
+            pod.key.namespace,
+            tuple(controllers),
+            pod.spec.resource_claims,
+            _claims_used_by(pod.spec.init_containers),
+            _claims_used_by(pod.spec.containers),
+            pod.metadata.annotations.get(ACROSS),
+        )
+        if not controllers or sort not in seen:
             yield pod
+        seen.add(sort)
+
+
+def _claims_used_by(
+    containers: Iterable[Container],
+) -> tuple[tuple[ContainerClaim, ...], ...]:
+    """Return what each container names of the claims of its pod."""
+    return tuple(container.resources.claims for container in containers)
 
 
 def _entries(context: ValidationContext) -> Iterator[RulePart[_Entry]]:
