@@ -231,3 +231,29 @@ def test_names_on_the_command_line_have_a_hint(tmp_path: Path) -> None:
     ):
         result = CliRunner().invoke(app, arguments)
         assert 'did you mean "default/train"?' in result.stderr, arguments
+
+
+def test_findings_about_one_object_are_in_the_order_of_its_fields() -> None:
+    fields = {
+        "name": "a",
+        "generateName": "a-",
+        "namespace": "b",
+        "uid": "c",
+        "finalizers": ["example.com/d"],
+        "labels": {"app": "e"},
+    }
+    template = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "t", "namespace": "default"},
+        "spec": {
+            "metadata": fields,
+            "spec": claim("t", request())["spec"],
+        },
+    }
+    about = [
+        violation.path
+        for violation in violations(template, GPU)
+        if violation.rule == "template-metadata"
+    ]
+    assert about == [f"spec.metadata.{name}" for name in [*fields][:-1]]

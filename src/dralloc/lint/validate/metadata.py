@@ -122,11 +122,12 @@ def _template_fields(
     set_fields = template.spec.metadata.model_dump(
         by_alias=True, exclude_defaults=True
     )
-    for name in set_fields.keys() - {"labels", "annotations"}:
-        yield Issue(
-            f"spec.metadata.{name}",
-            "cannot be set: only labels and annotations are copied to the claims",
-        )
+    for name in set_fields:
+        if name not in ("labels", "annotations"):
+            yield Issue(
+                f"spec.metadata.{name}",
+                "cannot be set: only labels and annotations are copied to the claims",
+            )
 
 
 _TEMPLATE: Final = "core validation, ValidateTemplateObjectMeta"
