@@ -69,8 +69,8 @@ BOTH = "--feature-gates=DRADeviceTaints=true,DRADeviceTaintRules=true"
             ["--feature-gates=other:DRADeviceTaintRules=false"],
             RuleSupport.WORKS,
         ),
-        ("v1.37.0", ["--feature-gates=AllBeta=false"], RuleSupport.OFF),
-        ("v1.37.0", ["--feature-gates=AllAlpha=false"], RuleSupport.WORKS),
+        # Both gates are stable there.
+        ("v1.37.0", ["--feature-gates=AllBeta=false"], RuleSupport.WORKS),
         (
             "v1.36.3",
             ["--feature-gates=AllBeta=false,DRADeviceTaintRules=1"],

@@ -28,6 +28,7 @@ from dralloc.live.snapshot import Json, LiveObjects, Refused
 from dralloc.objects.api.selecting import CORDON_TAINT
 from dralloc.objects.choices import FenceKind
 from dralloc.objects.errors import ApplyError, SnapshotError
+from dralloc.objects.features import GATES, Maturity
 from dralloc.objects.names import ClaimKey
 
 __all__ = [
@@ -97,8 +98,6 @@ _TRUE: Final = frozenset({"1", "t", "T", "true", "True", "TRUE"})
 """What Go takes for true."""
 _TAINTS: Final = "DRADeviceTaints"
 _RULES: Final = "DRADeviceTaintRules"
-_FIRST_BETA: Final = KubernetesVersion(36)
-"""The release in which both gates are no longer alpha."""
 RELEASES: Final = (
     SchedulerRelease(KubernetesVersion(0), RuleSupport.NONE, {}),
     SchedulerRelease(
@@ -151,9 +150,11 @@ class RunningScheduler:
             if known_release.since <= self.version
         )
         # Whoever sets all gates of a stage sets those that have no setting of their own.
-        stage = "AllAlpha" if self.version < _FIRST_BETA else "AllBeta"
+        stage = GATES["DeviceTaintRules"].stage_in(self.version.minor)
+        maturity = stage.maturity if stage else Maturity.ALPHA
+        of_stage = self.gates.get(f"All{maturity.title()}")
         on = all(
-            self.gates.get(name, self.gates.get(stage, default))
+            self.gates.get(name, default if of_stage is None else of_stage)
             for name, default in release.gates.items()
         )
         return (
