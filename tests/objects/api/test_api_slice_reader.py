@@ -93,6 +93,28 @@ def test_gives_what_the_models_give(items: list[dict[str, Any]]) -> None:
         assert str(fast) == str(slow), "types as well"
 
 
+shared_parts = st.one_of(
+    st.tuples(st.just("version"), st.sampled_from(("10", "1.0.0"))),
+    st.tuples(st.sampled_from(("strings", "taints")), st.lists(names)),
+    st.tuples(st.just("nodeName"), names),
+    st.tuples(st.just("bindsToNode"), st.booleans()),
+)
+
+
+@given(st.lists(st.tuples(st.booleans(), shared_parts), max_size=4))
+def test_types_of_values_are_no_fields_of_devices(
+    parts: list[tuple[bool, tuple[str, Any]]],
+) -> None:
+    """What is written at one place in order, and at another one by mistake."""
+    reader = SliceReader()
+    for is_value, (key, value) in parts:
+        fields = {"attributes": {"x": {key: value}}}
+        raw = body({"name": "a", **(fields if is_value else {key: value})})
+        read = reader.read(raw)
+        if read is not None:
+            assert read == by_models(raw)
+
+
 def test_equal_parts_are_one_object() -> None:
     reader = SliceReader()
     text = json.dumps(

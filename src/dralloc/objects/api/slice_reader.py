@@ -220,7 +220,11 @@ class SliceReader:
     """Reads slices whose form is as expected; one reader keeps equal parts once among all slices it reads."""
 
     _parts: dict[tuple[str, bytes], Any] = field(default_factory=dict)
-    """Validated fields of devices and values of attributes, by field and JSON text."""
+    """Validated fields of devices, by field and JSON text."""
+    _values: dict[tuple[str, bytes], AttributeValue] = field(
+        default_factory=dict
+    )
+    """Validated values of attributes, by type and JSON text."""
     _texts: dict[str, str] = field(default_factory=dict)
 
     def read(self, body: Json) -> ResourceSlice | None:
@@ -334,9 +338,9 @@ class SliceReader:
         ):
             return value
         identity = (kind, orjson.dumps(value))
-        attribute = self._parts.get(identity)
+        attribute = self._values.get(identity)
         if attribute is None:
-            attribute = self._parts[identity] = _ATTRIBUTE.validate_python(
+            attribute = self._values[identity] = _ATTRIBUTE.validate_python(
                 {kind: value}
             )
         return attribute
