@@ -115,6 +115,21 @@ def test_counter_sets_are_recognised_too(
     )
 
 
+def test_devices_and_counter_sets_that_are_written_alike_are_told_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    items = [slice_of(node) for node in range(2 * SLICES)]
+    for node, item in enumerate(items):
+        del item["spec"]["devices"]
+        key = "devices" if node < SLICES else "sharedCounters"
+        item["spec"][key] = [{"name": "a"}]
+    quick, plain = both(text_of(items), monkeypatch)
+    assert isinstance(quick, Cluster)
+    assert isinstance(plain, Cluster)
+    assert quick == plain
+    assert str(quick.slices) == str(plain.slices)
+
+
 LONG = "x" * 40
 
 CHANGES = {

@@ -93,8 +93,8 @@ class SliceTexts:
 
     def __init__(self, reader: SliceReader) -> None:
         self._reader = reader
-        self._seen: set[bytes] = set()
-        self._templates: dict[bytes, Template | None] = {}
+        self._seen: set[tuple[str, bytes]] = set()
+        self._templates: dict[tuple[str, bytes], Template | None] = {}
 
     def item_at(self, data: bytes, start: int, end: int) -> Any:
         """Return the value that a part of the data is, as plain data but for lists of slices that are known.
@@ -120,7 +120,9 @@ class SliceTexts:
     def _list(self, key: str, text: bytes) -> tuple[Any, ...] | None:
         """Return the list that the text is; None for one that is not known yet, or unusual."""
         parts = _TEXT.split(text)
-        name = blake2b(_BLANK.join(parts[::2]), digest_size=16).digest()
+        digest = blake2b(_BLANK.join(parts[::2]), digest_size=16).digest()
+        # Devices and counter sets can be written alike.
+        name = key, digest
         if name not in self._templates:
             if name not in self._seen:
                 self._seen.add(name)
