@@ -257,3 +257,17 @@ def test_findings_about_one_object_are_in_the_order_of_its_fields() -> None:
         if violation.rule == "template-metadata"
     ]
     assert about == [f"spec.metadata.{name}" for name in [*fields][:-1]]
+
+
+def test_a_broken_name_hides_nothing_about_the_namespace() -> None:
+    wrong = claim("a", request())
+    wrong["metadata"] = {"name": 5, "namespace": "BAD_NS"}
+    # It is there, so that nothing else is to be said of it.
+    [about_name] = violations(wrong, GPU)
+    assert about_name.message == "must be a string, not 5"
+    wrong["metadata"]["generateName"] = "a-"
+    assert messages(wrong, GPU).keys() == {
+        "metadata.name",
+        "metadata.namespace",
+    }
+    assert len(violations(wrong, GPU)) == 2

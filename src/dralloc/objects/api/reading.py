@@ -367,7 +367,15 @@ class Mended(NamedTuple):
 def is_near(path: str, broken: Iterable[str]) -> bool:
     """Return whether a field is one of those that are broken, in one of them, or around one."""
     return any(
-        path.startswith(wrong) or wrong.startswith(path) for wrong in broken
+        _is_inside(path, wrong) or _is_inside(wrong, path) for wrong in broken
+    )
+
+
+def _is_inside(path: str, outer: str) -> bool:
+    """Return whether a path is another one, or leads on from it: the name of a namespace is not inside of a name."""
+    further = path.removeprefix(outer)
+    return path.startswith(outer) and (
+        not outer or not further or further[0] in ".["
     )
 
 
@@ -630,12 +638,14 @@ class ObjectReader:
             if not all(repair.repaired(body, error) for error in wrong):
                 return None
         if not (built.metadata.name or built.metadata.generate_name):
-            self._reject(
-                raw,
-                source,
-                "metadata.name",
-                "is required, or metadata.generateName",
-            )
+            # Of a name that is no text it was said.
+            if repair is None or not repair.follows("metadata.name"):
+                self._reject(
+                    raw,
+                    source,
+                    "metadata.name",
+                    "is required, or metadata.generateName",
+                )
             return None
         read_object = self._named(built)
         broken = tuple(repair.broken) if repair else ()
