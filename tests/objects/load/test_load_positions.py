@@ -131,6 +131,25 @@ def wrong_count() -> Json:
     return broken
 
 
+@pytest.mark.parametrize("is_json", [False, True])
+def test_fields_behind_an_empty_key_have_lines(is_json: bool) -> None:
+    """A key may be an empty text, of which the API server says what is wrong."""
+    labels = {"": "a", "b": 5, "c": 6}
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n", "labels": labels},
+    }
+    text = json.dumps(node, indent=1) if is_json else yaml.safe_dump(node)
+    with pytest.raises(InputError) as error:
+        load_text(text)
+    lines = text.splitlines()
+    for finding, value in zip(
+        located(error.value.findings), (5, 6), strict=True
+    ):
+        assert lines[finding.line - 1].strip(" ,").endswith(f": {value}")
+
+
 def test_loading_looks_nothing_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

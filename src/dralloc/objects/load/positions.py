@@ -159,9 +159,11 @@ class _Outline:
     _open: list[_Container] = field(default_factory=list)
 
     def scalar(self, text: str, position: Position) -> None:
-        if self._open and not (self._open[-1].is_list or self._open[-1].key):
-            self._open[-1].key = text
-            self.places[*self._open[-1].path, text] = position
+        container = self._open[-1] if self._open else None
+        # A key may be an empty text.
+        if container and not container.is_list and container.key is None:
+            container.key = text
+            self.places[*container.path, text] = position
         else:
             self._begin(position)
 
