@@ -29,6 +29,19 @@ VALID: Final = f"{MEMORY}.requestPolicy.validValues"
 TERM: Final = "spec.nodeSelector.nodeSelectorTerms[0]"
 LONG: Final = "a" * 64
 TAINT: Final = {"key": "broken", "effect": "NoSchedule"}
+TAINT_RULE: Final = {
+    "apiVersion": "resource.k8s.io/v1beta2",
+    "kind": "DeviceTaintRule",
+    "metadata": {"name": "r"},
+    "spec": {
+        "deviceSelector": {
+            "driver": "gpu.example.com",
+            "pool": "a/b",
+            "device": "gpu-0",
+        },
+        "taint": TAINT,
+    },
+}
 NODE: Final = f"{DEVICE}.nodeAllocatableResources"
 PLAIN: Final = {"name": "d{}"}
 EXPENSIVE: Final = (
@@ -703,6 +716,35 @@ DEVICES: Final = (
         "taint-effect",
         f"{DEVICE}.taints[0].effect",
         {f"{DEVICE}.taints": [{**TAINT, "effect": "None"}]},
+    ),
+    Broken(
+        "a rule for taints with a driver that is none",
+        TAINT_RULE,
+        {"spec.deviceSelector.driver": "gpu_example"},
+        "taint-rule-driver",
+        "spec.deviceSelector.driver",
+        {"spec.deviceSelector": ABSENT},
+    ),
+    Broken(
+        "a rule for taints with a pool that is none",
+        TAINT_RULE,
+        {"spec.deviceSelector.pool": "a//b"},
+        "taint-rule-pool",
+        "spec.deviceSelector.pool",
+    ),
+    Broken(
+        "a rule for taints with a device that is none",
+        TAINT_RULE,
+        {"spec.deviceSelector.device": "gpu.0"},
+        "taint-rule-device",
+        "spec.deviceSelector.device",
+    ),
+    Broken(
+        "a rule for taints with upper case in its name",
+        TAINT_RULE,
+        {"metadata.name": "R"},
+        "metadata-name",
+        "metadata.name",
     ),
     Broken(
         "a disk of the node",

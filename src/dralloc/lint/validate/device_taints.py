@@ -8,10 +8,13 @@ from typing import Final
 from dralloc.lint.validate.checks import (
     JUDGED,
     choice,
+    dns_label,
+    driver_name,
     form,
     label_name,
     label_value,
     limit,
+    pool_name,
     required,
     told,
 )
@@ -95,6 +98,25 @@ DEVICE_TAINT_RULES: Final = (
             _effect,
             "A taint's effect is None, NoSchedule or NoExecute.",
         ),
+    ),
+    *errors(
+        TAINT_RULES / "spec.deviceSelector",
+        (
+            "taint-rule-driver",
+            form("driver", driver_name),
+            "A driver's name is a DNS subdomain of at most 63 characters.",
+        ),
+        (
+            "taint-rule-pool",
+            form("pool", pool_name),
+            "A pool's name is DNS subdomains joined by slashes.",
+        ),
+        (
+            "taint-rule-device",
+            form("device", dns_label),
+            "A device's name is a DNS label.",
+        ),
+        origin="resource.k8s.io validation, validateDeviceTaintSelector; KEP-5055",
     ),
     *errors(
         _TOLERATIONS,

@@ -158,7 +158,7 @@ METADATA_RULES: Final = (
         (
             "metadata-no-namespace",
             _no_namespace,
-            "Slices and classes have no namespace; the API server drops it.",
+            "Slices, classes and rules for taints have no namespace; the API server drops it.",
         ),
         origin=_NAMESPACE,
     ),

@@ -315,8 +315,8 @@ CLASSES: Final = _all("classes")
 CLAIMS: Final = _all("claims")
 TEMPLATES: Final = _all("templates")
 TAINT_RULES: Final = _all("taint_rules")
-OF_CLUSTER: Final = _all("slices") | CLASSES
-"""Slices and classes, which belong to no namespace."""
+OF_CLUSTER: Final = _all("slices") | CLASSES | TAINT_RULES
+"""Slices, classes and rules for taints, which belong to no namespace."""
 RESOURCES: Final = OF_CLUSTER | CLAIMS | TEMPLATES
 """Every object of ``resource.k8s.io``."""
 METADATA: Final = RESOURCES / "metadata" | TEMPLATES / "spec.metadata"
