@@ -31,13 +31,20 @@ PATIENCE: Final = 120.0
 _PATHS: Final = {
     "ResourceSlice": "resourceslices",
     "DeviceClass": "deviceclasses",
+    "DeviceTaintRule": "devicetaintrules",
     "ResourceClaim": "resourceclaims",
     "ResourceClaimTemplate": "resourceclaimtemplates",
     "Namespace": "namespaces",
     "Node": "nodes",
     "Pod": "pods",
 }
-_OF_CLUSTER: Final = {"ResourceSlice", "DeviceClass", "Namespace", "Node"}
+_OF_CLUSTER: Final = {
+    "ResourceSlice",
+    "DeviceClass",
+    "DeviceTaintRule",
+    "Namespace",
+    "Node",
+}
 
 
 class Answer(NamedTuple):
