@@ -908,6 +908,22 @@ REPORTS: Final = (
         f"{NETWORK}.ips[0]",
     ),
     Broken(
+        "an address of IPv4 as one of IPv6",
+        REPORTED,
+        {f"{NETWORK}.ips": ["::ffff:102:304/120"]},
+        "network-ip",
+        f"{NETWORK}.ips[0]",
+        {f"{NETWORK}.ips": ["1.2.3.4/24"]},
+    ),
+    Broken(
+        "an address with a zone",
+        REPORTED,
+        {f"{NETWORK}.ips": ["fe80::1%eth0/64"]},
+        "network-ip",
+        f"{NETWORK}.ips[0]",
+        {f"{NETWORK}.ips": ["fe80::1/64"]},
+    ),
+    Broken(
         "a report of a bad share",
         REPORTED,
         {f"{STATUS}.shareID": "x"},

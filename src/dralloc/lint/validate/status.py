@@ -185,13 +185,26 @@ def _ips(network: Mapping[str, Any]) -> list[str]:
     )
 
 
+def _canonical(address: str) -> str:
+    """Return the normal form of an address with its prefix length; empty for what is none, or has a zone."""
+    try:
+        interface = ip_interface(address) if "/" in address else None
+    except ValueError:
+        return ""
+    if interface is None or "%" in address:
+        return ""
+    mapped = getattr(interface.ip, "ipv4_mapped", None)
+    if mapped is None:
+        return str(interface)
+    # Of an address of IPv4 written as one of IPv6, the first 96 bits say no more than that.
+    bits = interface.network.prefixlen
+    return f"{mapped}/{bits - 96 if bits > 32 else bits}"
+
+
 def _ip_form(network: Mapping[str, Any], at: str) -> Iterator[Issue]:
     # Only the normal form is accepted: no leading zeros, IPv6 in its shortest form.
     for index, address in enumerate(_ips(network)):
-        try:
-            canonical = str(ip_interface(address)) if "/" in address else ""
-        except ValueError:
-            canonical = ""
+        canonical = _canonical(address)
         if not canonical or address != canonical:
             text = (
                 f"it is {canonical} in its normal form"
