@@ -28,7 +28,7 @@ _HINTED: Final = 20
 """For so many things that are missing it is looked up what may be meant."""
 
 
-class _Entry(NamedTuple):
+class _ClaimedEntry(NamedTuple):
     """What a claim is made for: an entry of a pod or PodGroup."""
 
     kind: str
@@ -36,13 +36,13 @@ class _Entry(NamedTuple):
     entry: str
 
 
-def _entries_of(claim: ResourceClaim) -> Iterator[_Entry]:
+def _entries_of(claim: ResourceClaim) -> Iterator[_ClaimedEntry]:
     """Yield what a claim was made for: for one entry, or for nothing."""
     entry = claim.metadata.annotations.get(POD_CLAIM_ANNOTATION)
     if entry is not None:
         for owner in claim.metadata.owner_references:
             key = ClaimKey(claim.key.namespace, owner.name)
-            yield _Entry(owner.kind, key, entry)
+            yield _ClaimedEntry(owner.kind, key, entry)
 
 
 def belongs_to(claim: ResourceClaim, owner: Pod | PodGroup) -> bool:
@@ -82,7 +82,7 @@ class Claiming:
         self._missing: dict[tuple[str, str], list[tuple[Pod, str]]] = {}
         self._templates = {template.key: template for template in templates}
         self._groups = groups
-        self._made_for: dict[_Entry, list[ResourceClaim]] = {}
+        self._made_for: dict[_ClaimedEntry, list[ResourceClaim]] = {}
         for claim in self.claims.values():
             for entry in _entries_of(claim):
                 self._made_for.setdefault(entry, []).append(claim)
@@ -165,7 +165,9 @@ class Claiming:
 
     def _name_of_made(self, owner: Pod | PodGroup, entry: str) -> str | None:
         """Return the name of the claim that was made for an entry; None if there is none."""
-        made = self._made_for.get(_Entry(owner.kind, owner.key, entry), ())
+        made = self._made_for.get(
+            _ClaimedEntry(owner.kind, owner.key, entry), ()
+        )
         return next(
             (claim.name for claim in made if belongs_to(claim, owner)), None
         )
@@ -175,14 +177,14 @@ class Claiming:
 
         Of long names only the beginning is in it, and five characters are not enough to tell thousands apart.
         """
-        wanted = _Entry(owner.kind, owner.key, entry)
+        wanted = _ClaimedEntry(owner.kind, owner.key, entry)
         names = (claim_name(owner, entry, attempt) for attempt in count())
         return next(
             name for name in names if self._may_have(owner, wanted, name)
         )
 
     def _may_have(
-        self, owner: Pod | PodGroup, wanted: _Entry, name: str
+        self, owner: Pod | PodGroup, wanted: _ClaimedEntry, name: str
     ) -> bool:
         """Whether no claim has a name but one that says nothing of whom it is for, or is for this entry."""
         taken = self.claims.get(ClaimKey(owner.key.namespace, name))
