@@ -113,19 +113,20 @@ class Builder:
         attributes: Mapping[str, frozenset[Scalar]],
         consumes: tuple[tuple[CounterIndex, int], ...] = (),
         memory: int | None = None,
+        *,
+        shareable: bool = False,
     ) -> DeviceIndex:
         index = DeviceIndex(len(self.devices))
         capacity = (
             {} if memory is None else {"memory": Capacity("memory", memory)}
         )
-        shareable = memory is not None
         name = DeviceID("driver", pool, f"device-{index}")
         self.devices.append(
             Device(
                 name,
                 SlotIndex(index),
                 0,
-                shareable,
+                shareable or memory is not None,
                 capacity,
                 consumes,
                 attributes,
@@ -136,13 +137,16 @@ class Builder:
         return index
 
     def hold(self, device: SlotIndex) -> None:
-        """An allocated claim has the device, if its counters allow."""
+        """An allocated claim has the device, or a share of it, if its counters allow."""
         free = {
             counter: self.counters[counter].free - amount
             for counter, amount in self.devices[device].consumes
         }
         if all(remaining >= 0 for remaining in free.values()):
-            self.held.add(device)
+            if self.devices[device].shareable:
+                self.consumed[device] = {}
+            else:
+                self.held.add(device)
             for counter, remaining in free.items():
                 known = self.counters[counter]
                 self.counters[counter] = Counter(
@@ -159,7 +163,9 @@ Unit = tuple[str, int, int]
 
 @st.composite
 def _node_kinds(draw: st.DrawFn) -> list[Unit]:
-    kinds = st.sampled_from(["plain", "plain", "other", "gpu", "gpu", "shared"])
+    kinds = st.sampled_from(
+        ["plain", "plain", "other", "gpu", "gpu", "open", "shared"]
+    )
     return draw(
         st.lists(
             st.tuples(kinds, st.integers(1, 3), st.integers(0, 1)),
@@ -178,7 +184,8 @@ def _enter(
         "root": frozenset({("int", 2 * own + value)}),
         "numa": frozenset({("int", value)}),
     }
-    if what == "gpu":
+    # The parts of an open one can be shared, and have no capacities that would limit that.
+    if what in {"gpu", "open"}:
         total = size + 1
         counters = [builder.counter(pool, total), builder.counter(pool, 2)]
         parts = [
@@ -187,6 +194,7 @@ def _enter(
                 "part",
                 attributes,
                 ((counters[0], 1 + index % 2), (counters[1], 1)),
+                shareable=what == "open",
             )
             for index in range(size)
         ]
@@ -502,7 +510,7 @@ def crowds(
             )
     for device, view in enumerate(builder.devices):
         if draw(rarely()):
-            if view.shareable:
+            if view.capacity:
                 builder.consumed[SlotIndex(device)] = {
                     "memory": draw(st.integers(1, 2))
                 }

@@ -26,7 +26,12 @@ from dralloc.solve.optimum.classes.bins import (
 from dralloc.solve.optimum.classes.serving_modes import classify_demands
 from dralloc.solve.optimum.classes.usable_devices import usable_devices
 from dralloc.solve.optimum.stopping import Stop
-from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
+from solve.optimum.problem_builder import (
+    AlternativeSpec,
+    ProblemBuilder,
+    answer,
+    placed,
+)
 
 ANY = AlternativeSpec()
 SAME_NUMA = Constraint(ConstraintKind.MATCH, "numa")
@@ -140,6 +145,33 @@ def test_bins_are_told_apart_by_what_is_left_of_capacities() -> None:
     )
     builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 3})))
     assert sizes(builder.problem()) == [1, 2]
+
+
+@pytest.mark.parametrize("shareable_first", [True, False])
+def test_bins_are_told_apart_by_who_can_share_their_devices(
+    shareable_first: bool,
+) -> None:
+    """Two devices that consume as much of a counter each, and have no capacities."""
+    builder = ProblemBuilder()
+    for is_shareable in (shareable_first, not shareable_first):
+        counter = builder.counter(1)
+        capacity = {} if is_shareable else None
+        builder.device(consumes={counter: 1}, capacity=capacity)
+    for _ in range(6):
+        builder.pod(builder.claim(ANY))
+    assert sizes(builder.problem()) == [1, 1]
+    assert len(placed(answer(builder))) == 6
+
+
+def test_bins_are_told_apart_by_whose_devices_are_open() -> None:
+    """Of two shared devices one is in use: it consumes nothing any more."""
+    builder = ProblemBuilder()
+    for _ in range(2):
+        counter = builder.counter(2, free=1)
+        builder.device(consumes={counter: 1}, capacity={})
+    builder.usage = Usage(frozenset(), {SlotIndex(0): 1}, {})
+    builder.pod(builder.claim(ANY))
+    assert sizes(builder.problem()) == [1, 1]
 
 
 def test_what_is_left_counts_in_steps_of_what_can_be_asked_for() -> None:

@@ -361,7 +361,9 @@ class BinClassifier:
                 return profile_of[first]
         consumed = [devices[device].consumes for device in unit]
         profiles = tuple([profile_of[device] for device in unit])
-        if not all(consumed):
+        # A device that can be shared has the profile of a dedicated one if it has no capacities.
+        is_any_shareable = any(devices[device].shareable for device in unit)
+        if is_any_shareable or not all(consumed):
             return None
         for profile in dict.fromkeys(profiles):
             summary = self.summaries[profile]
