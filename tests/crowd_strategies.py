@@ -334,8 +334,11 @@ def _sharing(
 def _daemons(
     draw: st.DrawFn, group: list[Demand], nodes: int, kinds: list[str]
 ) -> list[Demand]:
-    """The pods in turn bound to one node after the other, or with admin access beside their claim or in its place."""
-    bound, looks, only = (draw(st.booleans()) for _ in range(3))
+    """The pods in turn bound to one node after the other, or with admin access beside their claim or in its place.
+
+    In some groups a claim of the first pod can never be allocated.
+    """
+    bound, looks, only, doomed = (draw(st.booleans()) for _ in range(4))
     kind, device_count = (
         draw(st.sampled_from(["any", "part", "small"])),
         draw(st.sampled_from([1, 2, None])),
@@ -356,6 +359,8 @@ def _daemons(
                 claim, requests=(replace(request, alternatives=alternatives),)
             )
             claims = (watching,) if only else (*claims, watching)
+        if doomed and pod_index == 0:
+            claims = (replace(claims[0], defect="drawn so"), *claims[1:])
         daemons.append(
             replace(
                 pod,

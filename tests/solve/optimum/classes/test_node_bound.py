@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from dralloc.check import check
 from dralloc.problem import NodeIndex, Problem, indices, numbered
 from dralloc.problem.node_claims import (
     NodeStock,
@@ -108,3 +111,25 @@ def test_who_shares_a_claim_with_others_is_at_home_wherever_they_are() -> None:
     builder.pod(shared)
     builder.pod(shared, nodes=(NodeIndex(0),))
     assert placed(solve(builder.problem())) == [0, 1]
+
+
+def test_one_that_can_never_be_placed_leaves_its_place_to_none_of_another_node() -> (
+    None
+):
+    """The claim of the first is being deleted; of two pods on the other node there is room for one."""
+    builder = ProblemBuilder(2)
+    for node in (0, 1, 1):
+        builder.device(node)
+        builder.pod(builder.claim(AlternativeSpec()), nodes=(NodeIndex(node),))
+    problem = builder.problem()
+    doomed, *others = problem.demands
+    [claim] = doomed.claims
+    doomed = replace(doomed, claims=(replace(claim, defect="gone"),))
+    problem = with_node_claims(
+        replace(problem, demands=(doomed, *others)),
+        [NodeStock({PODS: 1}, {})] * 2,
+        {demand: {PODS: 1} for demand in indices(problem.demands)},
+    )
+    solution = solve(problem)
+    assert placed(solution) == [1]
+    assert check(problem, solution) is None

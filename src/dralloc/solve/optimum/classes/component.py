@@ -156,6 +156,9 @@ def _bound(problem: Problem) -> Mapping[int, Demand]:
     for demand_index, demand in numbered(problem.demands):
         if _home(demand) is None or not _asks_its_node(demand):
             continue
+        # One with a defect is never placed: its ticket would be for others, who are not at home there.
+        if demand.is_defective:
+            continue
         if not (demand.gang or demand.parent or demand.roles):
             candidates[demand_index] = demand
     if not candidates:
