@@ -415,7 +415,7 @@ def _in_gangs(
 ) -> list[list[Demand]]:
     """Of each group of equal pods, so many for each gang as long as there are any; the rest stays alone."""
     shares = [draw(st.integers(0, 2)) for _ in groups]
-    quorum = draw(st.sampled_from((None, None, 1, 2, 3)))
+    quorum = draw(st.sampled_from((None, None, 0, 1, 2, 3)))
     return [
         [
             replace(pod, gang=f"gang-{pod_index // share}", quorum=quorum)

@@ -233,6 +233,16 @@ def test_a_bundle_is_not_taken_for_what_nobody_can_have(
     assert len(solution.placements) == 1
 
 
+def test_a_gang_that_needs_nobody_is_placed_in_part(options: Options) -> None:
+    builder = ProblemBuilder()
+    for _ in range(3):
+        builder.device()
+    for _ in range(4):
+        builder.pod(builder.claim(AlternativeSpec()), gang="gang", quorum=0)
+    solution = solve(builder.problem(), options)
+    assert len(solution.placements) == 3
+
+
 @pytest.mark.parametrize("time_limit", [None, 600.0])
 def test_a_limit_that_is_not_reached_changes_no_proof_however_many_bins(
     time_limit: float | None,

@@ -270,7 +270,7 @@ def _can_be_packed(demand_class: DemandClass) -> bool:
     """Whether a class has neither a budget nor a gang with a quorum or in a domain."""
     if demand_class.namespace or demand_class.topology:
         return False
-    return demand_class.gang is None or not demand_class.gang.quorum
+    return demand_class.gang is None or demand_class.gang.quorum is None
 
 
 def _compares_several_attributes(requirement: Requirement) -> bool:
