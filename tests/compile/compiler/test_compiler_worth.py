@@ -361,3 +361,71 @@ def test_the_optimum_has_no_more_of_any_level_than_its_bound(
         amount <= tier.bound
         for amount, tier in zip(optimum, tiers, strict=True)
     )
+
+
+def test_what_is_proven_of_one_weight_is_no_limit_for_all_pods_of_a_level() -> (
+    None
+):
+    """Two pods ask for a device each, one for none: of those without there is room for one, of the others for two."""
+    levels = (WeightLevel("devices", 4, 2), WeightLevel("pods", 1, 3))
+    worth = Worth((5, 5, 1), levels)
+    weight = Tier("weight", 6, 11, limits=((1, 1), (5, 2)))
+    devices, pods = worth.tiers([weight])
+    assert (devices.value, devices.bound) == (1, 2)
+    assert (pods.value, pods.bound) == (2, 3)
+
+
+def test_what_is_not_placed_of_a_level_may_be_placed_of_those_below() -> None:
+    """The sum allows the pod of the higher priority, which is proven to wait; three wait of the lower one."""
+    levels = (WeightLevel("pods@1", 4, 1), WeightLevel("pods@0", 1, 3))
+    weight = Tier("weight", 0, 4, limits=((1, 3), (4, 0)))
+    high, low = Worth((4, 1, 1, 1), levels).tiers([weight])
+    assert (high.value, high.bound) == (0, 0)
+    assert (low.value, low.bound) == (0, 3)
+
+
+@settings(max_examples=examples(1000))
+@given(st.data())
+def test_the_optimum_has_no_more_of_any_level_than_is_proven_by_weight(
+    data: st.DataObject,
+) -> None:
+    """Pods of two priorities, some without devices; an optimum, what is proven of its weights, and an answer."""
+    problem = compile_cluster(
+        cluster(
+            node(),
+            device_class(),
+            resource_slice(gpus(3)),
+            *[
+                wanting(
+                    f"pod-{index}",
+                    1,
+                    priority=data.draw(st.integers(0, 1)),
+                    value=str(data.draw(st.integers(0, 2))),
+                )
+                for index in range(data.draw(st.integers(1, 4)))
+            ],
+        ),
+        dralloc.Choices(objective="value"),
+    )
+    worth = problem.worth
+    some_pods = st.lists(
+        st.sampled_from(range(len(worth.weights))), unique=True
+    )
+
+    def weights_of(pods: Sequence[int]) -> list[int]:
+        return [worth.weights[pod] for pod in pods]
+
+    answer, optimum = sorted(
+        [weights_of(data.draw(some_pods)) for _ in range(2)], key=sum
+    )
+    limits = tuple(
+        (weight, data.draw(st.integers(optimum.count(weight), len(optimum))))
+        for weight in sorted(set(worth.weights))
+    )
+    bound = data.draw(st.integers(sum(optimum), sum(worth.weights)))
+    of_optimum = worth.tiers([Tier("weight", sum(optimum), sum(optimum))])
+    tiers = worth.tiers([Tier("weight", sum(answer), bound, limits=limits)])
+    assert all(
+        best.value <= tier.bound
+        for best, tier in zip(of_optimum, tiers, strict=True)
+    )

@@ -8,8 +8,10 @@ one number, these can be read off the sum again.
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from math import gcd
 from typing import Final, NamedTuple
 
@@ -111,7 +113,9 @@ class Worth:
         Where a level before is not proven, the sum says nothing: an answer with less there than its bound may have any
         number of this one.
         """
-        limits = {} if self.kept_unit else dict(weight.limits)
+        limits: Sequence[int] = ()
+        if weight.limits and not self.kept_unit:
+            limits = self._most_of_levels(weight.limits)
         # Who is kept is in the digit above all others; what is below it is what others are worth.
         kept_weight, value = 0, weight.value
         kept_bound, bound = 0, weight.bound
@@ -119,15 +123,18 @@ class Worth:
             kept_weight, value = divmod(weight.value, self.kept_unit)
             kept_bound, bound = divmod(weight.bound, self.kept_unit)
         proven = kept_weight == kept_bound
-        for level in self.levels or (
-            WeightLevel(WEIGHT, 1, self.kept_unit - 1),
-        ):
+        levels = self.levels or (WeightLevel(WEIGHT, 1, self.kept_unit - 1),)
+        for level, most in zip_longest(levels, limits):
             kept_digit, kept_weight = divmod(kept_weight, level.unit)
             value_digit, value = divmod(value, level.unit)
             bound_digit, bound = divmod(bound, level.unit)
             not_kept = level.total - kept_digit
-            limit = bound_digit if proven else not_kept
-            limit = min(limit, max(value_digit, limits.get(level.unit, limit)))
+            limit = min(bound_digit, not_kept) if proven else not_kept
+            if most is not None:
+                limit = min(limit, max(value_digit, most))
+            if limit < bound_digit:
+                # Who is not placed here leaves the sum room for all below.
+                bound = level.unit - 1
             proven = proven and limit == value_digit
             why = "" if limit == value_digit else weight.why
             yield Tier(
@@ -136,6 +143,22 @@ class Worth:
                 (kept_digit + limit) * level.factor,
                 why=why,
             )
+
+    def _most_of_levels(
+        self, limits: Sequence[tuple[int, int]]
+    ) -> Sequence[int]:
+        """Return how much of each level is placed at most, given that number of demands by weight.
+
+        A weight counts in several levels: a pod without devices is a pod, as those are that have some.
+        """
+        most_of_levels = [0] * len(self.levels)
+        most_by_weight = {**Tally(self.weights), **dict(limits)}
+        for weight, most in most_by_weight.items():
+            remainder = weight
+            for level_index, level in enumerate(self.levels):
+                digit, remainder = divmod(remainder, level.unit)
+                most_of_levels[level_index] += digit * most
+        return most_of_levels
 
 
 def worth_of(
