@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations, pairwise
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -19,6 +20,12 @@ from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, solve
 from dralloc.solve.optimum.rows import WeightTier, weight_tiers
 from examples import examples
+from solve.optimum.problem_builder import (
+    AlternativeSpec,
+    ProblemBuilder,
+    answer,
+    placed,
+)
 
 BRIEF = settings(
     max_examples=examples(60),
@@ -63,35 +70,42 @@ def test_what_others_could_outweigh_is_no_tier_of_its_own() -> None:
     assert len(weight_tiers([HUGE] * 3 + [HUGE // 2] * 3)) == 1
 
 
+def test_two_weights_may_be_worth_more_than_a_larger_one() -> None:
+    weights = [15 * HUGE, 10 * HUGE, 7 * HUGE + 1]
+    assert weight_tiers(weights) == (WeightTier(0, None, 1),)
+
+
+@settings(max_examples=examples(1000), deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9)), max_size=12),
-    st.data(),
+    st.lists(
+        st.tuples(
+            st.sampled_from((0, 1, 1, 2, 3)),
+            st.integers(0, 20),
+            st.sampled_from((0, 0, 1)),
+        ),
+        max_size=7,
+    )
 )
-def test_tiers_rank_as_sums_do(
-    drawn: list[tuple[int, int]], data: st.DataObject
-) -> None:
-    weights = [factor * HUGE**exponent for exponent, factor in drawn]
+def test_tiers_rank_as_sums_do(drawn: list[tuple[int, int, int]]) -> None:
+    weights = [
+        factor * HUGE**exponent + more for exponent, factor, more in drawn
+    ]
     tiers = weight_tiers(weights)
-    chosen = st.lists(
-        st.booleans(), min_size=len(weights), max_size=len(weights)
-    )
-    first, second = (
-        [
-            weight
-            for weight, taken in zip(weights, data.draw(chosen), strict=True)
-            if taken
-        ]
-        for _ in range(2)
-    )
 
     def ranking(taken: Sequence[int]) -> list[int]:
         return [sum(map(tier.of, taken)) for tier in tiers]
 
-    assert (ranking(first) > ranking(second)) == (sum(first) > sum(second))
-    assert sum(
-        tier.unit * part
-        for tier, part in zip(tiers, ranking(first), strict=True)
-    ) == sum(first)
+    subsets: list[tuple[int, ...]] = []
+    for size in range(len(weights) + 1):
+        subsets += combinations(weights, size)
+    subsets.sort(key=sum)
+    for lower, higher in pairwise(subsets):
+        assert (ranking(lower) < ranking(higher)) == (sum(lower) < sum(higher))
+    for taken in subsets:
+        assert sum(
+            tier.unit * part
+            for tier, part in zip(tiers, ranking(taken), strict=True)
+        ) == sum(taken)
 
 
 @BRIEF
@@ -121,3 +135,17 @@ def test_packing_is_as_good_as_deciding_on_every_device(
     packed = solve(problem, Options(thresholds=Thresholds(pattern_effort=0)))
     check(problem, packed)
     assert packed.tiers == solve(problem, Options(per_device=True)).tiers
+
+
+def test_what_counts_is_the_sum_however_large_the_weights_are() -> None:
+    """A device has room for the pod that is worth most, or for the two others together."""
+    builder = ProblemBuilder()
+    builder.device(capacity={"memory": 17})
+    for amount, weight in (
+        (15, 15 * HUGE),
+        (10, 10 * HUGE),
+        (7, 7 * HUGE + 1),
+    ):
+        spec = AlternativeSpec(capacity={"memory": amount})
+        builder.pod(builder.claim(spec), weight=weight)
+    assert placed(answer(builder)) == [1, 2]

@@ -82,14 +82,17 @@ def weight_tiers(weights: Iterable[int]) -> tuple[WeightTier, ...]:
 
 
 def _blocks(tally: Tally[int]) -> list[list[int]]:
-    """The weights from the largest on, where each block is worth more than all those after it together."""
+    """The weights from the largest on, where sums of a block differ by more than all those after it are together."""
     blocks: list[list[int]] = [[]]
+    divisor = 0
     remaining = sum(weight * count for weight, count in tally.items())
     for weight in sorted(filter(None, tally), reverse=True):
-        # One demand of the block's last weight outweighs all that are not in a block yet.
-        if blocks[-1] and blocks[-1][-1] > remaining:
+        # Sums of a block differ by its divisor at least, where they differ: a larger weight may be left out for two.
+        if divisor > remaining:
             blocks.append([])
+            divisor = 0
         blocks[-1].append(weight)
+        divisor = gcd(divisor, weight)
         remaining -= weight * tally[weight]
     return blocks
 
