@@ -155,7 +155,7 @@ def test_bins_are_told_apart_by_who_can_share_their_devices(
     builder = ProblemBuilder()
     for is_shareable in (shareable_first, not shareable_first):
         counter = builder.counter(1)
-        capacity = {} if is_shareable else None
+        capacity: dict[str, int] | None = {} if is_shareable else None
         builder.device(consumes={counter: 1}, capacity=capacity)
     for _ in range(6):
         builder.pod(builder.claim(ANY))

@@ -328,7 +328,7 @@ def known_of(
     """Return what the answer has of each level, and what the bounds of the tiers leave for it, in units.
 
     The most that is possible of a tier says of each of its levels how much of it there can be where those before have
-    all that they can have. Of levels behind one that is in two tiers nothing is known.
+    all that they can have. Of levels that no tier counts nothing is known.
     """
     costs = [answer.cost(tier) for tier in range(len(answer.tiers))]
     reached = list(_digits(answer, levels, costs))
@@ -345,7 +345,7 @@ def _digits(
     levels: Sequence[LexicographicLevel],
     costs: Sequence[int],
 ) -> Iterator[int]:
-    """Yield what is placed of each level, in units, where tiers cost so much, up to a level that is in two tiers.
+    """Yield what is placed of each level, in units, where tiers cost so much, up to a level that no tier counts.
 
     All that is below a level is worth less than its unit, so that what is placed of it is a digit of the weight.
     """
