@@ -111,6 +111,36 @@ def test_what_is_ignored_as_asked_is_not_checked(mode: Mode) -> None:
     )
 
 
+def test_a_pod_whose_scheduler_looks_at_no_room_may_come_after_others(
+    tmp_path: Path,
+) -> None:
+    configuration = tmp_path / "scheduler.yaml"
+    configuration.write_text("""
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+  - schedulerName: default-scheduler
+  - schedulerName: lax
+    plugins: {filter: {disabled: [{name: NodeResourcesFit}]}}
+""")
+    wanted = {"requests": {"cpu": "3"}}
+    containers = [{"name": "main", "image": "main", "resources": wanted}]
+    host = node("node-0")
+    host["status"] = {"allocatable": {"cpu": "4", "pods": "9"}}
+    plan = dralloc.allocate(
+        cluster(
+            [
+                host,
+                pod("first", priority=1, containers=containers),
+                pod("second", schedulerName="lax", containers=containers),
+            ]
+        ),
+        "scheduler",
+        scheduler_config=configuration,
+    )
+    assert [name for _, name in plan.solution.bindings] == ["node-0", "node-0"]
+
+
 @pytest.mark.usefixtures("careless")
 def test_a_filter_that_the_scheduler_does_not_have_is_not_checked(
     tmp_path: Path,

@@ -10,19 +10,21 @@ from itertools import combinations, islice, permutations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from brute_objects import Arrival, Referee
-from dralloc.check.objects import Binding, Promise, violations
+from brute_objects import LAX, Arrival, Referee
+from dralloc.check.objects import Binding, Filters, Promise, violations
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.scheduler import schedule
+from dralloc.solve.scheduler.profile import Profile
 from examples import INDEPENDENT, examples
 from object_strategies import ruled_clusters
 from wire import Json, cluster
 
 LOG = logging.getLogger(__name__)
 Bindings = tuple[Binding, ...]
+LAX_FILTERS = frozenset({"NodeResourcesFit"})
 
 thoroughly = settings(
     deadline=None,
@@ -37,15 +39,20 @@ def test_all_mutations_that_break_a_rule_are_refused_and_no_others() -> None:
     tried: Counter[tuple[str, bool]] = Counter()
 
     @thoroughly
-    @given(ruled_clusters(), st.booleans(), st.integers(0, 9))
-    def mutate(objects: list[Json], in_order: bool, seed: int) -> None:
+    @given(ruled_clusters(), st.booleans(), st.integers(0, 9), lax_pods())
+    def mutate(
+        ruled: list[Json], in_order: bool, seed: int, lax: frozenset[int]
+    ) -> None:
+        objects = list(with_lax(ruled, lax if in_order else frozenset()))
         given, referee = cluster(objects), Referee(objects, in_order)
         answer = scheduled(given, seed) if in_order else placed(given)
         if not is_right(referee, answer):
             # Whether the searches are right is another question.
             return
         promise = Promise(
-            [node.name for node in given.nodes], in_order=in_order
+            [node.name for node in given.nodes],
+            in_order=in_order,
+            filters={LAX: Filters(off=LAX_FILTERS)},
         )
         assert violations(given, answer, promise) == []
         for kind, mutant in mutants(given, answer, in_order=in_order):
@@ -64,6 +71,27 @@ def test_all_mutations_that_break_a_rule_are_refused_and_no_others() -> None:
         for kind in (False, True)
     )
     assert min(breaking, harmless) >= 2 * examples(40)
+
+
+def lax_pods() -> st.SearchStrategy[frozenset[int]]:
+    """The pods, by position, whose scheduler does not look at what nodes have left; mostly none."""
+    return st.just(frozenset[int]()) | st.frozensets(st.integers(0, 5))
+
+
+def with_lax(objects: list[Json], lax: frozenset[int]) -> Iterator[Json]:
+    """The objects, with these pods for the lax scheduler."""
+    position = 0
+    for document in objects:
+        if document["kind"] != "Pod":
+            yield document
+            continue
+        spec = document["spec"]
+        yield (
+            {**document, "spec": {**spec, "schedulerName": LAX}}
+            if position in lax
+            else document
+        )
+        position += 1
 
 
 def is_right(referee: Referee, answer: Bindings) -> bool:
@@ -90,7 +118,11 @@ def scheduled(given: Cluster, seed: int) -> Bindings:
     """What the scheduler binds, in order."""
     return tuple(
         Binding(*binding)
-        for binding in schedule(compile_cluster(given), seed=seed).bindings
+        for binding in schedule(
+            compile_cluster(given),
+            (Profile(), Profile(LAX, no_filters=LAX_FILTERS)),
+            seed=seed,
+        ).bindings
     )
 
 

@@ -268,6 +268,23 @@ CASES = {
         at={"p": "a"},
         other_filters=Filters(ignores=lambda resource: resource == "cpu"),
     ),
+    "no room beside one that did not ask, and came later": case(
+        node("a", cpu="4", pods="9"),
+        pod("p", containers=takes("3")),
+        pod("q", schedulerName="lax", containers=takes("3")),
+        at={"p": "a", "q": "a"},
+        filters={"lax": Filters(frozenset({"NodeResourcesFit"}))},
+        **IN_ORDER,
+    ),
+    "no room beside one that did not ask, and came before": case(
+        node("a", cpu="4", pods="9"),
+        pod("p", containers=takes("3")),
+        pod("q", schedulerName="lax", containers=takes("3")),
+        at={"q": "a", "p": "a"},
+        filters={"lax": Filters(frozenset({"NodeResourcesFit"}))},
+        rule="p: no room on node a: 6000 of cpu are requested, 4000 are there",
+        **IN_ORDER,
+    ),
     "a port that is taken": case(
         A,
         pod("r", on="a", containers=has_port(80)),

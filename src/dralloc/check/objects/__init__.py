@@ -109,28 +109,24 @@ def resources_suffice(whereabouts: Whereabouts) -> Iterator[str]:
     for name, coming in newcomers.items():
         if not whereabouts.nodes[name].status.allocatable:
             continue
-        requested: dict[str, int] = defaultdict(int)
-        for pod in (*running.get(name, ()), *coming):
-            for resource, amount in _requested(
-                whereabouts, pod, on_devices
-            ).items():
-                requested[resource] += amount
+        requested: Counter[str] = Counter()
+        for pod in running.get(name, ()):
+            requested.update(_requested(whereabouts, pod, on_devices))
         allocatable = amounts_of(whereabouts.nodes[name].status.allocatable)
-        short = {
-            resource
-            for resource, amount in requested.items()
-            if amount > allocatable.get(resource, 0)
-        }
-        for resource in sorted(short):
-            # What a pod does not request does not bind it, even where it is overcommitted.
-            asking = [
-                pod
-                for pod in coming
-                if _binds(whereabouts, pod, resource, on_devices)
-            ]
-            if asking:
-                amounts = f"{requested[resource]} of {resource} are requested, {allocatable.get(resource, 0)} are there"
-                yield f"{asking[-1]}: no room on node {name}: {amounts}"
+        short: dict[str, tuple[PodOnNode, int]] = {}
+        # They come as they are listed: who need not find room may take more than there is, once the others have come.
+        for pod in coming:
+            of_pod = _requested(whereabouts, pod, on_devices)
+            requested.update(of_pod)
+            for resource in of_pod:
+                # What a pod does not request does not bind it, even where it is overcommitted.
+                if requested[resource] > allocatable.get(
+                    resource, 0
+                ) and _binds(whereabouts, pod, resource, on_devices):
+                    short[resource] = pod, requested[resource]
+        for resource, (pod, amount) in sorted(short.items()):
+            amounts = f"{amount} of {resource} are requested, {allocatable.get(resource, 0)} are there"
+            yield f"{pod}: no room on node {name}: {amounts}"
 
 
 def _by_node(pods: Sequence[PodOnNode]) -> Mapping[str, list[PodOnNode]]:
