@@ -200,11 +200,12 @@ def _terms(pod: Json) -> list[Json]:
 
 
 def _tighter(old: list[Json], new: list[Json]) -> bool:
-    """Whether every term only got conditions; where there was none, any term does."""
+    """Whether every term only got conditions; where there was none, any term does. One without conditions gets none."""
     if not old:
         return True
     return len(old) == len(new) and all(
         before.get(name, []) == after.get(name, [])[: len(before.get(name, []))]
+        and (any(before.values()) or not any(after.values()))
         for before, after in zip(old, new, strict=True)
         for name in ("matchExpressions", "matchFields")
     )

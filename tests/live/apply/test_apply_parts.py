@@ -277,6 +277,30 @@ def test_a_pod_whose_devices_many_nodes_reach_is_kept_on_its_node() -> None:
     assert terms == [{"matchExpressions": [zone], "matchFields": [only]}]
 
 
+def test_terms_of_node_affinity_keep_what_the_server_lets_nobody_change() -> (
+    None
+):
+    """Conditions keep their order, and a term without any gets none; the pod stayed behind its gate with its claim."""
+    server = Simulated()
+    only = {"key": "metadata.name", "operator": "In", "values": ["node-0"]}
+    not_there = {"key": "metadata.name", "operator": "NotIn", "values": ["x"]}
+    terms = [{}, {"matchFields": [only, not_there]}]
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    affinity = {"nodeAffinity": {required: {"nodeSelectorTerms": terms}}}
+    server.add(
+        node(),
+        device_class(),
+        resource_slice(gpus(1)),
+        claim("a", request()),
+        gated("p", "a", affinity=affinity),
+    )
+    run = run_on(server)
+    outcome = run.write(run.plan()[1])
+    assert outcome.asides == ()
+    assert [str(key) for key in outcome.released] == ["default/p"]
+    assert server.one("pods", "p")["spec"]["affinity"] == affinity
+
+
 def test_a_gang_is_written_together_or_not_at_all() -> None:
     server = Simulated()
     labels = {"team": "one"}

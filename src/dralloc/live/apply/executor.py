@@ -595,20 +595,29 @@ def _on_node(pod: Json, node: str) -> Json:
     # Terms are alternatives, so that the node has to be in each of them.
     only = {"key": "metadata.name", "operator": "In", "values": [node]}
     affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
-    terms = (affinity.get(_AFFINITY) or {}).get("nodeSelectorTerms") or [{}]
-    tighter = [
-        {**term, "matchFields": [*_other_fields(term, only), only]}
-        for term in terms
-    ]
+    terms = (affinity.get(_AFFINITY) or {}).get("nodeSelectorTerms") or ()
+    tighter = [_with_field(term, only) for term in terms]
     return {
         "affinity": {
-            "nodeAffinity": {_AFFINITY: {"nodeSelectorTerms": tighter}}
+            "nodeAffinity": {
+                _AFFINITY: {
+                    "nodeSelectorTerms": tighter or [{"matchFields": [only]}]
+                }
+            }
         }
     }
 
 
-def _other_fields(term: Json, only: Json) -> list[Json]:
-    return [field for field in term.get("matchFields", ()) if field != only]
+def _with_field(term: Json, only: Json) -> Json:
+    """Return a term with one field more, behind its others, as the server lets terms of gated pods get nothing else.
+
+    One without any condition selects no node; it may not get one.
+    """
+    fields = term.get("matchFields") or []
+    is_empty = not fields and not term.get("matchExpressions")
+    if is_empty or only in fields:
+        return term
+    return {**term, "matchFields": [*fields, only]}
 
 
 def _tolerating(pod: Json, toleration: Json | None) -> Json:
