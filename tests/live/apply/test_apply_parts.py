@@ -203,11 +203,12 @@ def test_selectors_are_kubectls(text: str, fits: bool) -> None:
     assert parse_selector(text).matches({"app": "train"}) is fits
 
 
-def test_an_odd_selector_is_named() -> None:
+@pytest.mark.parametrize("text", ["a b", "tier>5", "!tier<5", "app=a>b"])
+def test_an_odd_selector_is_named(text: str) -> None:
     with pytest.raises(
-        DrallocError, match="--selector a b: 'a b' is none of KEY"
+        DrallocError, match=f"--selector {text}: '{text}' is none of KEY"
     ):
-        parse_selector("a b")
+        parse_selector(text)
 
 
 def names(objects: list[Json], selection: Selection) -> list[str]:

@@ -66,9 +66,11 @@ __all__ = [
 Source = Callable[[], Iterable[Json]]
 """Reads all that dralloc uses of a live cluster, as it is now."""
 
-_SEVERAL: Final = re.compile(r"\s*([^\s!=,()]+)\s+(in|notin)\s+\(([^()]*)\)\s*")
-_ONE: Final = re.compile(r"\s*([^\s!=,()]+)\s*(==|=|!=)\s*([^\s!=,()]*)\s*")
-_THERE: Final = re.compile(r"\s*(!?)\s*([^\s!=,()]+)\s*")
+_SEVERAL: Final = re.compile(
+    r"\s*([^\s!=<>,()]+)\s+(in|notin)\s+\(([^()]*)\)\s*"
+)
+_ONE: Final = re.compile(r"\s*([^\s!=<>,()]+)\s*(==|=|!=)\s*([^\s!=<>,()]*)\s*")
+_THERE: Final = re.compile(r"\s*(!?)\s*([^\s!=<>,()]+)\s*")
 _OPERATORS: Final = {
     "=": "In",
     "==": "In",
