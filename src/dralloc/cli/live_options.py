@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dralloc.objects.choices import Choices, FenceKind, Mode
-from dralloc.objects.errors import DrallocError
+from dralloc.objects.errors import DrallocError, SnapshotError
 
 if TYPE_CHECKING:
     from dralloc.live.apply import Question, Selection
@@ -47,13 +47,22 @@ class ServerOptions:
 
     @contextmanager
     def server(self) -> Iterator[ApiServer]:
-        """The cluster of the kubeconfig; or, in a pod without one, that of the pod."""
-        from dralloc.live.snapshot import ReadLimits, connect
+        """The cluster of the kubeconfig; or, in a pod without one, that of the pod.
+
+        Raises
+        ------
+        SnapshotError
+            It cannot be read, or refuses what nobody goes on without.
+        """
+        from dralloc.live.snapshot import ReadLimits, Refused, connect
 
         with connect(
             self.kubeconfig, self.context, ReadLimits(seconds=self.timeout)
         ) as server:
-            yield server
+            try:
+                yield server
+            except Refused as refusal:
+                raise SnapshotError(f"{server.wire.host}: {refusal}") from None
 
 
 @dataclass(frozen=True)

@@ -240,6 +240,15 @@ def test_what_is_fenced_is_shown_and_lifted(tmp_path: Path) -> None:
     assert "nothing is fenced" in apply(server, tmp_path, "--status").stdout
 
 
+def test_a_fence_that_nobody_may_lift_is_no_defect(tmp_path: Path) -> None:
+    server = begun()
+    NodeTaintFence(run_on(server).objects, "run-7").take("node-0")
+    server.denied = frozenset({"nodes"})
+    denied = apply(server, tmp_path, "--lift", "run-7")
+    assert denied.exit_code == Exit.INPUT
+    assert denied.stderr.splitlines()[-1].endswith(": HTTP 403: nobody may")
+
+
 def test_one_thing_at_a_time(tmp_path: Path) -> None:
     assert (
         apply(begun(), tmp_path, "--status", "--resume").exit_code == Exit.INPUT
