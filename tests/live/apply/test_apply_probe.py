@@ -9,7 +9,9 @@ import pytest
 from dralloc.live.apply import ApplyRun, NodeTaintFence, WriteJournal
 from dralloc.live.apply.choice import SchedulerProbe
 from dralloc.live.apply.fence_status import status_of
+from dralloc.live.snapshot import Refused
 from dralloc.objects.errors import ApplyError
+from dralloc.objects.names import ClaimKey
 from live.apply.runs import run_on, small_cluster
 from live.apply.schedules import Client, Killed, Scheduler, devices_of
 from simulated import Simulated
@@ -131,6 +133,43 @@ def test_what_asked_for_a_run_that_was_killed_goes_with_its_fence() -> None:
     again = run_on(server, "run-2", journal=run.journal)
     again.fence = NodeTaintFence(again.objects, again.name)
     again.resume()
+    assert names(server) == ["serve", "train"]
+
+
+def test_another_pod_asks_where_somebody_deletes_the_first_one() -> None:
+    server, scheduler = begun()
+    deleted: list[str] = []
+
+    def clean_up(_seconds: float) -> None:
+        """Somebody deletes the first pod that asks, before the scheduler has heard of it."""
+        asking = [name for name in names(server) if "probe" in name]
+        if asking and not deleted:
+            deleted.append(asking[0])
+            del server.objects["pods", "default", asking[0]]
+        else:
+            scheduler.settle()
+
+    run = probing(server, clean_up)
+    outcome = run.write(run.plan()[1])
+    assert len(deleted) == 1
+    assert (outcome.unasked, len(outcome.claims)) == ("", 2)
+    assert names(server) == ["serve", "train"]
+
+
+def test_who_may_not_see_the_pod_that_asks_goes_on_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server, _ = begun()
+    run = probing(server, lambda _seconds: None)
+    units = run.plan()[1]
+
+    def deny(_probe: SchedulerProbe, _key: ClaimKey) -> str:
+        raise Refused(403, "nobody may")
+
+    monkeypatch.setattr(SchedulerProbe, "_said", deny)
+    outcome = run.write(units)
+    assert outcome.unasked == "HTTP 403: nobody may"
+    assert len(outcome.claims) == 2
     assert names(server) == ["serve", "train"]
 
 

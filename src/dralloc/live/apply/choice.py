@@ -343,6 +343,7 @@ NOWHERE: Final = "dralloc.dev/nowhere"
 """A label that no node has."""
 _TAINTED: Final = "untolerated taint"
 """What kube-scheduler says of a node whose taint a pod does not tolerate (``plugins/tainttoleration``)."""
+_GONE: Final = 404
 _INTERVAL: Final = 0.1
 """Seconds between two looks."""
 
@@ -395,6 +396,10 @@ class SchedulerProbe:
                 while not (said := self._said(key)) and waited < self.patience:
                     self.pause(_INTERVAL)
                     waited += _INTERVAL
+            except Refused as refusal:
+                # Where somebody has deleted the pod, another one asks.
+                if refusal.status != _GONE:
+                    return str(refusal)
             finally:
                 with suppress(Refused, SnapshotError):  # it can run nowhere
                     path = self.objects.path(PODS, key)
