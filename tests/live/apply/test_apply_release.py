@@ -27,6 +27,7 @@ from live.apply.schedules import (
     devices_of,
     gang,
     refusal,
+    unanswered,
 )
 from simulated import Simulated
 from wire import (
@@ -268,6 +269,26 @@ def test_a_pod_is_not_released_without_a_claim_that_was_allocated_before() -> (
         executor.release(unit, None)
     assert executor.released == []
     assert devices_of(server.one("resourceclaims", "a")) == []
+
+
+def test_a_pod_is_released_also_where_the_answer_is_lost() -> None:
+    server = Simulated()
+    server.add(*crowd(1, gated("p", "a")))
+    client = Client(server)
+    run = run_on(client)
+    lost: list[int] = []
+
+    def lose() -> None:
+        """The answer to the change that takes the gate is lost."""
+        if released_of(server) and not lost:
+            lost.append(client.steps)
+            unanswered()
+
+    client.agenda = dict.fromkeys(range(1000), lose)
+    outcome = run.write([unit for unit in run.plan()[1] if unit.pod_uids])
+    assert len(lost) == 1
+    assert outcome.asides == ()
+    assert [key.name for key in outcome.released] == ["p"]
 
 
 def released_of(server: Simulated) -> list[str]:

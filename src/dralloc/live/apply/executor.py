@@ -512,14 +512,17 @@ class Executor:
         LeftAlone
             It stays gated. That is no reason to take its claims back.
         """
+        is_answer_lost = False
         for attempt in range(1, _ATTEMPTS + 1) if demand.pod else ():
             pod = self._get(PODS, demand.key, demand.pod)
             gates = pod["spec"].get("schedulingGates") or []
             gates_after = [
                 pod_gate for pod_gate in gates if pod_gate["name"] != self.gate
             ]
-            # An attempt whose answer got lost may have taken the gate.
             if gates_after == gates:
+                # An attempt whose answer got lost has taken the gate.
+                if is_answer_lost:
+                    self.released.append(demand.key)
                 return
             self.journal.add(
                 JournalStep.RELEASE,
@@ -539,6 +542,7 @@ class Executor:
             except (Unanswered, Refused) as error:
                 if attempt == _ATTEMPTS:
                     raise LeftAlone(f"pod {demand.key}", error) from None
+                is_answer_lost |= isinstance(error, Unanswered)
                 continue
             self.released.append(demand.key)
             return
