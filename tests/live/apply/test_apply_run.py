@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
-from dralloc.live.apply import JournalFile, Question, TaintRuleFence
+from dralloc.live.apply import Fence, JournalFile, Question, TaintRuleFence
 from dralloc.live.apply.journal import JournalStep
 from dralloc.live.apply.marks import FENCE
 from dralloc.live.apply.selection import gates_of
 from dralloc.live.apply.units import units_of
 from dralloc.live.snapshot import LiveObjects
 from dralloc.objects.choices import Mode
+from dralloc.objects.cluster import Cluster
 from dralloc.objects.load import load_documents
+from dralloc.objects.names import PoolID
 from live.apply.runs import GATE, run_on, small_cluster
 from live.apply.schedules import Client, refusal
 from simulated import Simulated
+from wire import claim, device_class, gpus, node, pod, request, resource_slice
 
 
 def devices(server: Simulated) -> dict[str, list[str]]:
@@ -160,3 +164,63 @@ def test_a_rollback_leaves_alone_what_is_reserved_and_what_is_gone() -> None:
     assert [aside.reason for aside in outcome.asides] == [
         "claim default/a: somebody has reserved it"
     ]
+
+
+class LateFence(Fence):
+    """Another run holds it in the second to fifth round; when it is lifted first, a scheduler takes a claim back."""
+
+    kind = "late"
+
+    def __init__(self, server: Simulated) -> None:
+        self.server = server
+        self.takes = 0
+        self.is_lifted = False
+
+    def parts(
+        self,
+        pools: Iterable[PoolID],  # noqa: ARG002
+        look: Callable[[], Cluster],  # noqa: ARG002
+    ) -> list[str]:
+        return [f"part {self.takes}"]
+
+    def take(self, part: str) -> bool:  # noqa: ARG002
+        self.takes += 1
+        return not 2 <= self.takes <= 5
+
+    def lift(self, part: str) -> None:  # noqa: ARG002
+        if not self.is_lifted:
+            self.is_lifted = True
+            place = ("resourceclaims", "default", "a")
+            held = self.server.objects[place]
+            self.server.objects[place] = {**held, "status": {}}
+
+
+def test_what_a_later_plan_writes_is_not_left_alone() -> None:
+    server = Simulated()
+    server.add(
+        node(),
+        device_class(),
+        resource_slice(gpus(4)),
+        claim("a", request()),
+        claim("b", request()),
+        pod("p", "a"),
+        pod("q", "b"),
+    )
+
+    def come_and_go(what: str, _done: int, _all: int) -> None:
+        """While the first units are written, one pod goes, and another one comes."""
+        if what == "writing" and ("pods", "default", "q") in server.objects:
+            server.objects.pop(("pods", "default", "q"))
+            server.add(claim("c", request()), pod("late", "c"))
+
+    run = run_on(server, watch=1, progress=come_and_go)
+    run.fence = LateFence(server)
+    outcome = run.write(run.plan()[1])
+    assert {key.name for key in outcome.placed} == {"p", "late"}
+    reasons = {aside.key.name: aside.reason for aside in outcome.asides}
+    # No scheduler is there that would bind them.
+    assert "is gone" in reasons.pop("q")
+    assert reasons == {
+        name: f"pod default/{name}: is not bound to node-0 after 1 s"
+        for name in ("p", "late")
+    }

@@ -397,10 +397,8 @@ class ApplyRun:
                 for key, why in self._reasons.items()
                 if key not in lost_keys
             }
-            unwritten = [
-                *unwritten,
-                *self._written_and_released(self._planned_anew()),
-            ]
+            # The new plan is about all that waits, also about what was not written before.
+            unwritten = self._written_and_released(self._planned_anew())
         self.journal.add(JournalStep.END)
         why = ENDED if self.is_ending() else _CHANGED
         for unit in unwritten:
