@@ -45,6 +45,26 @@ def without_seconds(table: DataFrame) -> DataFrame:
     ]
 
 
+def test_files_that_are_written_anew_are_read_anew(tmp_path: Path) -> None:
+    """What is kept of them is an answer to what they say now."""
+    path, store = tmp_path / "cluster.json", tmp_path / "rows.jsonl"
+    others = [
+        device_class(),
+        node(),
+        claim("one", request()),
+        claim("two", request()),
+    ]
+    placed = []
+    for count in (1, 2):
+        items = [*others, resource_slice(gpus(count))]
+        path.write_text(
+            json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+        )
+        table = dralloc.study(path, modes=["first-fit"], store=store)
+        placed += table["placed"].tolist()
+    assert placed == [1, 2]
+
+
 def test_one_row_per_seed_demand_and_mode() -> None:
     table = dralloc.study(
         MODEL, seeds=2, demand=[1.0, 2.0], modes=["first-fit", "optimal"]

@@ -7,7 +7,7 @@ import inspect
 import marshal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -46,14 +46,15 @@ class FileScenario:
     paths: tuple[str, ...]
     limits: Limits
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """The content of the files."""
         return _digest_of(load_objects(*self.paths, limits=self.limits))
 
     def at(self, seed: int, demand: float, choices: Choices) -> Cluster:
         """Return the cluster of the files, scaled."""
-        cluster = _read(self.paths, self.limits)
+        # Processes go on from study to study, and files may be written anew between two.
+        cluster = _read(self.paths, self.limits, self.identity)
         return scaled(cluster, demand, seed, choices, self.limits.pods)
 
 
@@ -135,7 +136,8 @@ def scenario_of(source: Source, limits: Limits = LIMITS) -> Scenario:
 
 
 @lru_cache(maxsize=1)
-def _read(paths: tuple[str, ...], limits: Limits) -> Cluster:
+def _read(paths: tuple[str, ...], limits: Limits, _: str) -> Cluster:
+    """Read files; those with another content are read again."""
     return load(*paths, limits=limits)
 
 
