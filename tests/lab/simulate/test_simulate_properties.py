@@ -22,6 +22,7 @@ from dralloc.lab.simulate import (
 from dralloc.lab.simulate.arrivals.incoming import Incoming, incoming
 from dralloc.lab.simulate.batch_placing import BatchPlacer
 from dralloc.lab.simulate.placing import Placer, RunPlacer, SchedulerPlacer
+from dralloc.lab.simulate.room import rearrange_all
 from dralloc.lab.simulate.simulation import (
     Decisions,
     History,
@@ -151,6 +152,31 @@ def test_everybody_is_in_one_state_and_nothing_is_taken_twice(
             case ArrivalState.PENDING:
                 assert (stay.started, stay.ended) == (None, None)
 
+
+@MOST
+@given(
+    scenes(),
+    st.sampled_from(["first-fit", "best-fit"]),
+    st.sampled_from(WHEN),
+)
+def test_in_the_end_no_moves_would_help_who_waits(
+    scene: Scene, policy: str, when: Decisions
+) -> None:
+    """Nobody leaves, so that nothing but moves helps."""
+    staying = tuple(
+        replace(arrival, duration=None) for arrival in scene.arrivals
+    )
+    waiting = waiting_in(replace(scene, arrivals=staying))
+    placer, most = placer_of(waiting, policy, Choices()), 9
+    room = room_making(placer, Choices(), MoveTimes(1000, most))
+    stays = Simulation(waiting, placer, when, room=room).run().stays
+    jobs = [
+        job
+        for job, [first, *_] in enumerate(waiting.jobs)
+        if stays[first].state is ArrivalState.PENDING
+    ]
+    event(f"some wait {bool(jobs)}")
+    assert not rearrange_all(placer, jobs, most, Choices()).admitted
 
 @MANY
 @given(scenes(), st.sampled_from(POLICIES), st.sampled_from(WHEN))

@@ -263,6 +263,29 @@ def test_others_move_for_who_waits() -> None:
     assert came(without)[2] == ("done", 1, 20, 22)
 
 
+def test_others_move_also_where_nobody_comes_or_leaves_any_more() -> None:
+    """A decision finds no room before it is time to move, and nothing happens in between."""
+    more = [
+        wire.node("b"),
+        wire.resource_slice(wire.gpus(2), name="b", pool="b", nodeName="b"),
+    ]
+
+    def emptiest(
+        _: object, nodes: Sequence[dralloc.OfferedNode]
+    ) -> dralloc.OfferedNode:
+        return max(nodes, key=lambda node: node.free_devices())
+
+    arrivals = [Arrival(0, ONE), Arrival(0, ONE), Arrival(1000, BOTH)]
+    simulated = dralloc.simulate(
+        wire.cluster(gpus(2), more), arrivals, emptiest, moves_every=5, moves=1
+    )
+    assert came(simulated) == [
+        ("running", 0, 0, None),
+        ("running", 0, 0, None),
+        ("running", 1, 5, None),
+    ]
+
+
 def crowded(*, taken: str) -> list[Json]:
     """Two nodes with two GPUs and four cores, and pods: with a GPU, with both, and one that takes cores alone."""
     objects = [

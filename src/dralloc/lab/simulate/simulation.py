@@ -286,6 +286,8 @@ class Simulation:
         # How many have come since the last decision, and whether anything at all has happened since then.
         self._new = 0
         self._changed = False
+        # Whether anything has happened since others moved, or were asked to: a decision in between changes nothing there.
+        self._may_move = False
         self._is_due = False
         self._moves_are_due = False
         # By sort of event, when the next one is planned at a multiple of an interval.
@@ -323,10 +325,14 @@ class Simulation:
             if self._moves_are_due:
                 self._rearrange()
             # Planned last, as it depends on who still waits, and on what has changed.
-            self._plan(EventKind.DECISION, self._decisions.every)
+            self._plan(
+                EventKind.DECISION, self._decisions.every, self._changed
+            )
             move_times = self._room.move_times
             if move_times is not None:
-                self._plan(EventKind.REARRANGEMENT, move_times.every)
+                self._plan(
+                    EventKind.REARRANGEMENT, move_times.every, self._may_move
+                )
             counts = self._numbers
             instant = Instant(
                 self._clock.now,
@@ -374,7 +380,11 @@ class Simulation:
             self._placer.release(arrival)
             self._end(arrival, ArrivalState.DONE)
             self._queue.reopen()
-            self._changed = True
+            self._note_change()
+
+    def _note_change(self) -> None:
+        """Note that who waits may get a place now."""
+        self._changed = self._may_move = True
 
     def _arrive(self, arrival: int) -> None:
         """Let somebody come; a job waits as soon as all of it is there."""
@@ -387,7 +397,7 @@ class Simulation:
             return
         members = self._incoming.jobs[job]
         self._queue.enter(job, max(map(self._incoming.priority, members)), time)
-        self._changed = True
+        self._note_change()
         if any(self._is_hopeless(member) for member in members):
             self._refuse(job)
         elif self._patience is not None:
@@ -457,7 +467,7 @@ class Simulation:
 
     def _rearrange(self) -> None:
         """Let some move, if that gets others a place."""
-        self._moves_are_due = False
+        self._moves_are_due = self._may_move = False
         rearrange, times = self._room.rearrange, self._room.move_times
         if rearrange is None or times is None or not len(self._queue):
             return
@@ -472,7 +482,7 @@ class Simulation:
             self._enter(job)
         if outcome.moved or outcome.admitted:
             self._queue.reopen()
-            self._changed = True
+            self._note_change()
 
     def _start(self, arrival: int) -> None:
         stay, time = self.history.stays[arrival], self._clock.now
@@ -491,10 +501,12 @@ class Simulation:
                 Event(time + duration, EventKind.DEPARTURE, arrival)
             )
 
-    def _plan(self, kind: EventKind, interval: int | None) -> None:
-        """Come back at the next multiple of an interval, if anything can have changed by then."""
+    def _plan(
+        self, kind: EventKind, interval: int | None, changed: bool
+    ) -> None:
+        """Come back at the next multiple of an interval, if anything has changed or can have by then."""
         if interval is None or not (
-            len(self._queue) and (self._changed or self._clock.has_news)
+            len(self._queue) and (changed or self._clock.has_news)
         ):
             return
         time = self._clock.now
