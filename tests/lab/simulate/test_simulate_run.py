@@ -140,6 +140,22 @@ def test_batches_are_placed_when_they_are_full_and_the_last_one_at_the_end() -> 
     assert [started for _, _, started, _ in came(simulated)] == [1, 1, 3, 3, 4]
 
 
+@pytest.mark.parametrize("patience", [None, 5.0])
+def test_the_last_batch_waits_for_nobody_to_leave(
+    patience: float | None,
+) -> None:
+    """There is room all the time: nor is anybody refused who has waited in vain for others to come."""
+    arrivals = [
+        Arrival(0, ONE, 100_000),
+        Arrival(0, ONE, 100_000),
+        Arrival(1000, ONE, 1000),
+    ]
+    simulated = dralloc.simulate(
+        wire.cluster(gpus(9)), arrivals, batch=2, patience=patience
+    )
+    assert came(simulated)[-1] == ("done", 1, 1, 2)
+
+
 def test_the_more_important_take_the_place_of_the_less_important() -> None:
     """Of two GPUs on each of two nodes: who came last of the least important goes, and does not come back."""
     more = [

@@ -300,6 +300,7 @@ class Simulation:
             for arrival_index in members
         }
         self._missing = [len(members) for members in incoming.jobs]
+        self._coming = len(incoming.arrivals)
         arrivals = enumerate(incoming.arrivals)
         self._clock = Clock(
             [
@@ -354,8 +355,8 @@ class Simulation:
         )
 
     def _is_last(self) -> bool:
-        """Return whether no more will come that a batch could wait for."""
-        return self._decisions.every is None and not self._clock
+        """Return whether no more will come that a batch could wait for; others may leave, or lose patience."""
+        return self._decisions.every is None and not self._coming
 
     def _happen(self, kind: EventKind, subjects: Sequence[int]) -> None:
         match kind:
@@ -392,6 +393,7 @@ class Simulation:
         self.history.stays[arrival] = Stay(ArrivalState.PENDING, time)
         self._numbers[ArrivalState.PENDING] += 1
         self._new += 1
+        self._coming -= 1
         self._missing[job] -= 1
         if self._missing[job]:
             return
