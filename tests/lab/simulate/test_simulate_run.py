@@ -244,6 +244,38 @@ def test_kube_scheduler_evicts_for_cpu_and_not_for_devices() -> None:
     ]
 
 
+def test_devices_of_evicted_pods_of_the_cluster_are_free() -> None:
+    """One of two GPUs is held by a pod that ran before: nothing says any more that its device is in use."""
+    held = wire.allocated("held", {"device": "gpu-0", "pool": "a"})
+    user = {"resource": "pods", "name": "before", "uid": "u"}
+    held["status"]["reservedFor"] = [user]
+    before = wire.pod("before", "held", nodeName="a", priority=0)
+    before["metadata"]["uid"] = "u"
+    before["status"] = {"phase": "Running"}
+    arrivals = [
+        *[Arrival(0, ONE, 10_000, priority=5)] * 2,
+        Arrival(1000, ONE, 10_000, priority=5),
+        Arrival(10_000, ONE, 1000, priority=5),
+    ]
+    simulated = dralloc.simulate(
+        wire.cluster(gpus(2), held, before),
+        arrivals,
+        "scheduler",
+        preemption=True,
+        regret=True,
+    )
+    assert came(simulated) == [
+        ("done", 0, 0, 10),
+        ("done", 0, 0, 10),
+        ("done", 1, 10, 20),
+        ("done", 10, 10, 11),
+    ]
+    regret = simulated.runs[0].regret
+    assert regret is not None
+    *_, last = regret.decisions
+    assert last.placed == last.best == last.bound == 2
+
+
 def test_others_move_for_who_waits() -> None:
     """One GPU of each node is taken: after a move somebody gets two of one node."""
     more = [

@@ -237,8 +237,13 @@ class SchedulerPlacer(Placer):
 
     @property
     def problem(self) -> Problem:
-        """The problem of devices alone: what else binds pods to nodes is for the plugins to say."""
-        return self.incoming.compiled.problem
+        """The problem of devices alone: what else binds pods to nodes is for the plugins to say.
+
+        What pods held that ran before anybody arrived and have been evicted since is free in it.
+        """
+        return self._run.scheduler.beside_evicted(
+            self.incoming.compiled.problem
+        )
 
     def as_running(self, demand: Demand) -> Demand:
         """Return a demand without rules: the plugins' filters say where a pod may go."""
@@ -328,7 +333,7 @@ class SchedulerPlacer(Placer):
 
     def whole_ledger(self) -> Ledger:
         """Make a ledger of the placements, as the plugins keep count of nodes by themselves."""
-        problem = self.incoming.problem
+        problem = self._run.scheduler.beside_evicted(self.incoming.problem)
         ledger = Ledger(problem)
         charges = charged_grants(problem, self.whole_placements().values())
         for _, device, charge in charges:

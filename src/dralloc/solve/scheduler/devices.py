@@ -15,9 +15,16 @@ from dralloc.compile.compiler import CompiledCluster
 from dralloc.compile.pods import PodInfo
 from dralloc.objects.api import ResourceClaim
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Claim, Device, DeviceIndex, NodeIndex, SlotIndex
+from dralloc.problem import (
+    Claim,
+    Device,
+    DeviceIndex,
+    NodeIndex,
+    Problem,
+    SlotIndex,
+)
 from dralloc.problem.indices import grouped
-from dralloc.problem.ledger import Holding
+from dralloc.problem.ledger import Holding, Ledger
 from dralloc.problem.solution import Grant, Placement
 from dralloc.solve.scheduler.claim_search import (
     AnswersByNode,
@@ -86,6 +93,8 @@ class Devices(ClaimSearch):
         self._recent: dict[ClaimKey, tuple[AnswersByNode, AnswersByNode]] = {}
         # Claims that are free by supposition.
         self._supposed: set[ClaimKey] = set()
+        # Claims from before whose users have been evicted.
+        self._given_up: set[ClaimKey] = set()
 
     def bind(
         self,
@@ -338,6 +347,7 @@ class Devices(ClaimSearch):
         """What claims from before hold is free from now on: whoever used them is evicted. Returns these claims."""
         from_before = [key for key in claims if key not in self._allocated]
         self._revoke(from_before)
+        self._given_up.update(from_before)
         self._ask_again_about(from_before)
         return from_before
 
@@ -345,7 +355,16 @@ class Devices(ClaimSearch):
         """What claims hold that were given up is in use again: nobody is evicted after all."""
         for holding in self._holdings(claims):
             self._enter(holding)
+        self._given_up.difference_update(claims)
         self._ask_again_about(claims)
+
+    def beside_given_up(self, problem: Problem) -> Problem:
+        """Return a problem with these devices as it would be if claims that were given up had never held anything."""
+        if not self._given_up:
+            return problem
+        ledger = Ledger(problem)
+        self._revoke_from(ledger, self._given_up)
+        return ledger.applied()
 
     def _ask_again_about(self, claims: Iterable[ClaimKey]) -> None:
         """Forget what is known of the nodes that see devices of claims."""
@@ -409,13 +428,16 @@ class Devices(ClaimSearch):
             self._suppositions -= 1
 
     def _revoke(self, claims: Iterable[ClaimKey]) -> None:
+        self._revoke_from(self._ledger, claims)
+
+    def _revoke_from(self, ledger: Ledger, claims: Iterable[ClaimKey]) -> None:
         for holding in self._holdings(claims):
             device = self._device_at(holding.slot)
             if self._dedicated[holding.slot] > 1 and not holding.share:
                 # Two claims hold one dedicated device: it stays in use.
-                self._ledger.consume(device, holding.charge, -1)
+                ledger.consume(device, holding.charge, -1)
             else:
-                self._ledger.revoke(device, holding.charge, share=holding.share)
+                ledger.revoke(device, holding.charge, share=holding.share)
 
     def _enter(self, holding: Holding) -> None:
         device = self._device_at(holding.slot)

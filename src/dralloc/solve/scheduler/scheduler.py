@@ -18,7 +18,7 @@ from dralloc.compile.compiler import CompiledCluster
 from dralloc.compile.pods import PodInfo, PodKind, PodKinds
 from dralloc.objects.errors import FatalError
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import NodeIndex
+from dralloc.problem import NodeIndex, Problem
 from dralloc.problem.solution import Placement, Solution
 from dralloc.solve.first_fit.search_ledger import SearchLedger
 from dralloc.solve.scheduler.attempt import Attempt
@@ -141,6 +141,10 @@ class Scheduler:
     def ledger(self) -> SearchLedger:
         """The ledger of what is in use of devices."""
         return self._devices.ledger
+
+    def beside_evicted(self, problem: Problem) -> Problem:
+        """Return a problem with these devices, without what evicted pods from before held of them."""
+        return self._devices.beside_given_up(problem)
 
     def placement_of(self, key: ClaimKey) -> Placement | None:
         """Return what a pod that was bound has of devices; None if that is nothing."""
