@@ -178,6 +178,7 @@ def test_in_the_end_no_moves_would_help_who_waits(
     event(f"some wait {bool(jobs)}")
     assert not rearrange_all(placer, jobs, most, Choices()).admitted
 
+
 @MANY
 @given(scenes(), st.sampled_from(POLICIES), st.sampled_from(WHEN))
 def test_the_same_seed_gives_the_same_run(

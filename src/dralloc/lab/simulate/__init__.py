@@ -538,7 +538,14 @@ class SeedTask:
             waiting, history, setting.warm_up, meter.mean, setting.until
         )
         regret = (
-            _regret_of(waiting, history, watched, setting.until)
+            _regret_of(
+                waiting,
+                history,
+                watched,
+                setting.until,
+                # Other policies evict arrivals alone.
+                evicts=setting.preemption and self.policy == Mode.SCHEDULER,
+            )
             if watched
             else None
         )
@@ -559,11 +566,13 @@ def _regret_of(
     history: History,
     watched: WatchedPlacer,
     until: int | None,
+    *,
+    evicts: bool,
 ) -> RunRegret:
     last = max((arrival.time for arrival in waiting.arrivals), default=0)
     horizon = last if until is None else until
     reached = reached_value(waiting, history, horizon)
-    bound = clairvoyant_bound(waiting, horizon, reached).value
+    bound = clairvoyant_bound(waiting, horizon, reached, evicts=evicts).value
     return RunRegret(tuple(watched.regrets), reached, bound, horizon)
 
 

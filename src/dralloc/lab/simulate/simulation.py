@@ -286,7 +286,7 @@ class Simulation:
         # How many have come since the last decision, and whether anything at all has happened since then.
         self._new = 0
         self._changed = False
-        # Whether anything has happened since others moved, or were asked to: a decision in between changes nothing there.
+        # Whether anything has happened since others were asked to move: decisions in between change nothing there.
         self._may_move = False
         self._is_due = False
         self._moves_are_due = False
@@ -326,9 +326,7 @@ class Simulation:
             if self._moves_are_due:
                 self._rearrange()
             # Planned last, as it depends on who still waits, and on what has changed.
-            self._plan(
-                EventKind.DECISION, self._decisions.every, self._changed
-            )
+            self._plan(EventKind.DECISION, self._decisions.every, self._changed)
             move_times = self._room.move_times
             if move_times is not None:
                 self._plan(

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dralloc.lab.simulate.arrivals.incoming import Incoming
+from dralloc.lab.simulate.measures.fragmentation_meter import emptied
 from dralloc.problem.ledger import Ledger
 from dralloc.solve.policies.sizes import Amounts, Sizes, free_totals
 
@@ -65,7 +66,12 @@ def values_of(incoming: Incoming) -> Sequence[int]:
 
 
 def clairvoyant_bound(
-    incoming: Incoming, horizon: int, reached: int = 0, epochs: int = _EPOCHS
+    incoming: Incoming,
+    horizon: int,
+    reached: int = 0,
+    epochs: int = _EPOCHS,
+    *,
+    evicts: bool = False,
 ) -> ClairvoyantBound:
     """Bound the value of all runs of these arrivals.
 
@@ -77,6 +83,8 @@ def clairvoyant_bound(
         The value of some run, which the search for prices aims at.
     epochs
         Into how many equal parts time is cut.
+    evicts
+        Whether pods that ran before anybody arrived may be evicted, so that nothing can be counted on to stay in use.
     """
     values = values_of(incoming)
     coming = [
@@ -86,20 +94,22 @@ def clairvoyant_bound(
     ]
     if not coming:
         return ClairvoyantBound(0, horizon)
-    relaxation = _Relaxation(incoming, coming, values, horizon, epochs)
+    taken = _taken_parts(incoming, coming, evicts=evicts)
+    relaxation = _Relaxation(incoming, coming, values, horizon, epochs, taken)
     return ClairvoyantBound(relaxation.bound(reached), horizon)
 
 
 class _Relaxation:
     """The arrivals as columns of numbers: by arrival, by resource and by epoch."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - who comes, what it takes, and time
         self,
         incoming: Incoming,
         coming: Sequence[int],
         values: Sequence[int],
         horizon: int,
         epochs: int,
+        taken: Integers,
     ) -> None:
         cuts = np.array(
             [horizon * cut // epochs for cut in range(epochs + 1)], np.int64
@@ -124,7 +134,7 @@ class _Relaxation:
         begin = np.maximum(arrived[:, None], cuts[None, :-1])
         self.there: Integers = np.maximum(0, cuts[None, 1:] - begin)
         self.wanted: Integers = np.minimum(durations, horizon - arrived)
-        self.taken = _taken_parts(incoming, coming)
+        self.taken = taken
 
     def bound(self, reached: int) -> int:
         """Return the best bound of some rounds."""
@@ -178,7 +188,9 @@ class _Relaxation:
         return (gained + paid) // self.scale, running
 
 
-def _taken_parts(incoming: Incoming, coming: Sequence[int]) -> Integers:
+def _taken_parts(
+    incoming: Incoming, coming: Sequence[int], *, evicts: bool
+) -> Integers:
     """Return what arrivals take at least of each resource, in parts of what is free of it in the beginning."""
     problem = incoming.compiled.problem
     sizes = Sizes(problem)
@@ -192,7 +204,8 @@ def _taken_parts(incoming: Incoming, coming: Sequence[int]) -> Integers:
                 {} if demand is None else sizes.least(problem.demands[demand])
             )
         rows.append(by_template[template])
-    free = free_totals(problem, Ledger(problem))
+    before = emptied(problem) if evicts else problem
+    free = free_totals(problem, Ledger(before))
     names = sorted(
         {
             name

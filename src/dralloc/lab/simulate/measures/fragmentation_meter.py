@@ -35,7 +35,12 @@ from dralloc.solve.policies.fragmentation import (
     typical,
 )
 
-__all__ = ["FragmentationCause", "FragmentationLook", "FragmentationMeter"]
+__all__ = [
+    "FragmentationCause",
+    "FragmentationLook",
+    "FragmentationMeter",
+    "emptied",
+]
 
 
 class FragmentationCause(StrEnum):
@@ -192,7 +197,7 @@ def _has_room(
     )
 
 
-def _emptied(problem: Problem) -> Problem:
+def emptied(problem: Problem) -> Problem:
     """Return a problem in which nothing is in use."""
     counters = tuple(
         replace(counter, free=counter.total) for counter in problem.counters
@@ -205,7 +210,7 @@ def _fits_by_node(
     problem: Problem, index: CandidateIndex, mix: Mix
 ) -> list[NDArray[np.bool_]]:
     """Return for each node whether it could serve each class of demands if it were empty."""
-    empty = SearchLedger(_emptied(problem))
+    empty = SearchLedger(emptied(problem))
     states = ComponentStates(problem, empty)
     offers = ComponentOffers(problem, empty, states, index)
     expected = ExpectedFragmentation(offers, states, mix)
