@@ -16,11 +16,21 @@ from conftest import ROOT
 from dralloc.objects.choices import Mode
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.report import Table
-from dralloc.show.page.render import render
+from dralloc.show.page.render import placements_table, render
 from dralloc.show.plan import Plan
 from dralloc.show.plot import gained
 from examples import examples
-from wire import Json, cluster
+from wire import (
+    Json,
+    claim,
+    cluster,
+    device_class,
+    gpus,
+    node,
+    pod,
+    request,
+    resource_slice,
+)
 
 EVERY_MODE = "scheduler,first-fit,optimal"
 
@@ -65,6 +75,33 @@ def test_only_is_said_where_two_answers_are_compared() -> None:
         "First fit places, the optimum does not",
         "None of them places",
     ]
+
+
+def test_all_who_share_a_claim_are_in_the_tables() -> None:
+    """Its devices are granted once; the others use them, too."""
+    pods = [
+        pod(name, claim_name)
+        for name, claim_name in (("p0", "both"), ("p1", "one"), ("p2", "one"))
+    ]
+    wanted = [claim("both", request(count=2)), claim("one", request())]
+    slices = resource_slice(gpus(2))
+    comparison = dralloc.compare(
+        cluster(device_class(), node(), slices, wanted, pods)
+    )
+    names = ["default/p1", "default/p2"]
+    assert list(map(str, comparison.only_optimal)) == names
+    assert tables(comparison)["Only the optimum places"] == names
+    [placements] = [
+        part
+        for part in comparison.optimal.parts()
+        if isinstance(part, Table) and part.title == "Placed"
+    ]
+    assert list(placements.rows) == [
+        ("default/p1", "node-0", "one", "gpu", "gpu.example.com/pool-0/gpu-0"),
+        ("default/p2", "node-0", "one", "gpu", "gpu.example.com/pool-0/gpu-0"),
+    ]
+    [row, another_row] = placements_table(comparison.optimal, "").rows
+    assert [row[0], another_row[0]] == names
 
 
 def test_the_gain_is_shown_against_the_scheduler() -> None:

@@ -435,7 +435,7 @@ class Comparison(Documented):
         """Return the devices that the best answer grants to demands."""
         best, shown = self.best, set(keys)
         devices: dict[tuple[ClaimKey, str], list[str]] = defaultdict(list)
-        for placement, _, grant in best.grants():
+        for placement, _, grant in best.uses():
             key = best.demands[placement.demand].key
             if key in shown:
                 device = best.compiled.problem.devices[grant.device].id.device

@@ -400,6 +400,23 @@ class Plan(Documented):
                 for grant in grants:
                     yield placement, claim, grant
 
+    def uses(self) -> Iterator[tuple[Placement, Claim, Grant]]:
+        """Yield the same for everybody who uses a claim: it is granted once, to the first of those who share it."""
+        granted = {
+            claim.key: grants
+            for placement in self.solution.placements
+            for claim, grants in zip(
+                self.demands[placement.demand].claims,
+                placement.grants,
+                strict=True,
+            )
+            if grants
+        }
+        for placement in self.solution.placements:
+            for claim in self.demands[placement.demand].claims:
+                for grant in granted.get(claim.key, ()):
+                    yield placement, claim, grant
+
     def parts(self) -> list[Part]:
         """Return the answer as tables and lines."""
         parts: list[Part] = [
@@ -421,7 +438,7 @@ class Plan(Documented):
                     self.node_of(placement),
                 ),
             )
-            for placement, claim, grant in self.grants()
+            for placement, claim, grant in self.uses()
         ]
         parts.append(
             Table(

@@ -175,7 +175,7 @@ def titled(source: Comparison | Plan, title: str, new_title: str = "") -> Table:
 
 
 def placements_table(plan: Plan, title: str) -> Table:
-    """Return every device that is granted, then those that were allocated before."""
+    """Return every device that is granted, for each who uses it, then those that were allocated before."""
     granted = [
         (
             str(plan.demands[placement.demand].key),
@@ -189,7 +189,7 @@ def placements_table(plan: Plan, title: str) -> Table:
             str(plan.compiled.problem.devices[grant.device].id),
             "now",
         )
-        for placement, claim, grant in plan.grants()
+        for placement, claim, grant in plan.uses()
     ]
     before = [
         (
