@@ -178,3 +178,13 @@ def test_numbers_out_of_range(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(DrallocError) as caught:
         PoissonArrivals(**given)  # type: ignore[arg-type]
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("before", ["", "time,duration,template\n0,1,"])
+def test_a_quotation_mark_that_is_never_closed(
+    tmp_path: Path, before: str
+) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text(f'{before}"{"0,1,large," * 20_000}')
+    with pytest.raises(DrallocError, match=r"trace\.csv:\d+: field larger"):
+        read_trace(path)

@@ -248,3 +248,10 @@ def test_recorded_pods_arrive_when_they_were_made() -> None:
     simulated = dralloc.simulate(record.cluster, record.arrivals)
     # There is one device: who comes second waits until the first one leaves.
     assert list(simulated.arrivals()["started"]) == [0, 60]
+
+
+def test_a_quotation_mark_that_is_never_closed(tmp_path: Path) -> None:
+    path = tmp_path / "philly.csv"
+    path.write_text(f'timestamp,duration\n"{"0," * 100_000}')
+    with pytest.raises(DrallocError, match=r"line \d+: field larger"):
+        philly(path, {8: 1})

@@ -91,6 +91,9 @@ def read_rows(file: File, parse: Callable[[dict[str, str]], T]) -> list[T]:
                     raise DrallocError(
                         f"{path}: line {reader.line_num}: {error}"
                     ) from None
+    except csv.Error as error:
+        # A quotation mark that is never closed, for instance.
+        raise DrallocError(f"{path}: line {reader.line_num}: {error}") from None
     except OSError as error:
         raise DrallocError(
             f"{path}: cannot be read: {error.strerror or error}"

@@ -101,14 +101,20 @@ def read_trace(path: str | PathLike[str]) -> tuple[Arrival, ...]:
         )
         raise DrallocError(f"{where}: cannot be read: {reason}") from None
     rows = csv.DictReader(StringIO(text))
-    missing = [
-        column for column in _NEEDED if column not in (rows.fieldnames or ())
-    ]
-    if missing:
-        raise DrallocError(
-            f"{where}: a trace has the columns {', '.join(_NEEDED)}; missing: {', '.join(missing)}"
-        )
-    arrivals = [_arrival(f"{where}:{rows.line_num}", row) for row in rows]
+    try:
+        missing = [
+            column
+            for column in _NEEDED
+            if column not in (rows.fieldnames or ())
+        ]
+        if missing:
+            raise DrallocError(
+                f"{where}: a trace has the columns {', '.join(_NEEDED)}; missing: {', '.join(missing)}"
+            )
+        arrivals = [_arrival(f"{where}:{rows.line_num}", row) for row in rows]
+    except csv.Error as error:
+        # A quotation mark that is never closed, for instance.
+        raise DrallocError(f"{where}:{rows.line_num}: {error}") from None
     return tuple(sorted(arrivals, key=lambda arrival: arrival.time))
 
 
