@@ -142,6 +142,12 @@ def test_claims_that_can_be_used_anywhere_do_not_say_where_their_pod_goes(
             lambda plan: plan["placed"][1].update(node="node-0"),
             "gives gpu.example.com/node-1/gpu-0 to request gpu of default/b",
         ),
+        (lambda plan: plan.update(status="GOOD"), "is no plan"),
+        (lambda plan: plan["tiers"][0].pop("value"), "is no plan"),
+        (lambda plan: plan.update(tiers=[{"name": "weight"}]), "is no plan"),
+        (lambda plan: plan.update(warnings=None), "is no plan"),
+        (lambda plan: plan.update(unplaced=[{"error": "x"}]), "is no plan"),
+        (lambda plan: plan["placed"][0].update(node=["a"]), "on node"),
     ],
 )
 def test_a_plan_that_does_not_fit_is_refused(

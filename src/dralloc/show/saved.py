@@ -69,16 +69,17 @@ def read_plan(path: Path, compiled: CompiledCluster) -> SavedPlan:
     placements = reader.placements(reader.of_document(document))
     solution = reader.checked(Solution(placements))
     mode = str(document.get("mode", "saved"))
-    return SavedPlan(
-        Mode(mode) if mode in set(Mode) else mode,
-        replace(
+    try:
+        solution = replace(
             solution,
             status=Status(document.get("status", Status.FEASIBLE)),
             tiers=tuple(map(_tier, document.get("tiers", ()))),
             errors=dict(reader.errors(document)),
             warnings=tuple(document.get("warnings", ())),
-        ),
-    )
+        )
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise reader.refusal_of_form(error) from None
+    return SavedPlan(Mode(mode) if mode in set(Mode) else mode, solution)
 
 
 def _document_of(text: str) -> dict[str, Any] | None:
@@ -122,12 +123,10 @@ class _PlanReader:
                     for key, wire in entry["claims"].items()
                 }
                 yield _Saved(
-                    ClaimKey.parse(entry["demand"]), entry["node"], claims
+                    ClaimKey.parse(entry["demand"]), str(entry["node"]), claims
                 )
         except (KeyError, TypeError, AttributeError, ValidationError) as error:
-            raise self._refusal(
-                f"is no plan as dralloc allocate -o json writes it: {error}"
-            ) from None
+            raise self.refusal_of_form(error) from None
 
     def of_claims(self) -> Iterator[_Saved]:
         """Yield the placements in a file of objects, from its allocated claims."""
@@ -275,6 +274,12 @@ class _PlanReader:
                 f"does not fit into this cluster: {'; '.join(broken_rules[:_SHOWN])}{further}"
             )
         return solution
+
+    def refusal_of_form(self, error: Exception) -> DrallocError:
+        """The error of a document of another form than that of a plan."""
+        return self._refusal(
+            f"is no plan as dralloc allocate -o json writes it: {error}"
+        )
 
     def _refusal(self, rule: str) -> DrallocError:
         return DrallocError(f"{self.path}: {rule}")
