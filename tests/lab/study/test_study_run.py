@@ -375,6 +375,12 @@ def test_damaged_lines_are_worked_out_again(
             {"seeds": 10**12},
             "seeds and demands: a study has at most 100000 points",
         ),
+        ({"seeds": [0, 2**64]}, f"seed: {2**64} is not between 0 and"),
+        ({"seeds": [-1]}, "seed: -1 is not between 0 and"),
+        (
+            {"scheduler_config": "/nowhere/config.yaml"},
+            "/nowhere/config.yaml: cannot be read",
+        ),
         ({"jobs": 0}, "jobs: 0 is not between 1 and 1024"),
         ({"jobs": 100_000}, "jobs: 100000 is not between 1 and 1024"),
         (

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from itertools import islice
 from math import isfinite
 from os import PathLike
@@ -171,6 +171,9 @@ def study(  # noqa: PLR0913 - what a table has rows for, and how it is kept
     where = scenario_of(scenario, limits)
     points = _points(seeds, demand)
     named = known_modes(modes)
+    for seed, _ in (min(points), max(points)):
+        # Choices refuse a seed that is out of their range: before anything is worked out, and hashed.
+        replace(choices, seed=seed)
     keys = _keys(where, dict.fromkeys(points), named, choices)
     with Journal(None if store is None else Path(store)) as journal:
         _finish(where, keys, named, choices, journal, progress)
@@ -277,7 +280,7 @@ def _keys(
         Mode.OPTIMAL: of_search,
         Mode.SCHEDULER: [
             choices.kubernetes,
-            Path(config).read_text() if config else "",
+            _text_of(Path(config)) if config else "",
         ],
     }
     keys = {}
@@ -288,6 +291,13 @@ def _keys(
                 orjson.dumps([*common, *point])
             ).hexdigest()
     return keys
+
+
+def _text_of(config: Path) -> str:
+    try:
+        return config.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DrallocError(f"{config}: cannot be read: {error}") from None
 
 
 def _pandas() -> ModuleType:
