@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from dralloc.cli.main import COMMANDS, EXAMPLES, SECTIONS
 from dralloc.cli.option_sets import GROUPS
 from dralloc.cli.plan import PLANS
 
+MODELS = Path(__file__).parents[2] / "models"
 ROOT: Any = typer.main.get_command(app)
 
 
@@ -55,6 +57,17 @@ def test_help_names_no_types_of_python(name: str) -> None:
 def test_help_of_a_command_ends_with_its_example(name: str) -> None:
     text = CliRunner().invoke(app, [name, "--help"]).stdout
     assert text.rstrip().endswith(EXAMPLES[name].split()[-1])
+
+
+def test_the_example_of_simulate_says_who_arrives(tmp_path: Path) -> None:
+    """Without one of the options for that there is nothing to simulate."""
+    path = tmp_path / "cluster.yaml"
+    path.write_bytes((MODELS / "first-available" / "cluster.yaml").read_bytes())
+    arguments = shlex.split(EXAMPLES["simulate"])[1:]
+    arguments[arguments.index("cluster.yaml")] = str(path)
+    ended = CliRunner().invoke(app, arguments)
+    assert "who arrives" not in ended.stderr
+    assert "template team/gpu" in ended.stderr
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -77,7 +77,7 @@ EXAMPLES: Final = {
     "apply": "dralloc apply --namespace team --yes",
     "batch": "dralloc batch --interval 30",
     "study": "dralloc study cluster.yaml --seeds 5 --demand 0.8,1.0,1.2 --to study.csv",
-    "simulate": "dralloc simulate cluster.yaml --per-hour 60 --hours 24",
+    "simulate": "dralloc simulate cluster.yaml --mix team/gpu --per-hour 60 --hours 24",
     "export-model": "dralloc export-model cluster.yaml --to model.mps",
     "validate": "dralloc validate manifests/ --strict",
     "redact": "dralloc redact cluster.yaml --to redacted.yaml",
