@@ -24,6 +24,8 @@ from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, solve
 from examples import INDEPENDENT, examples
 from wire import (
+    DRIVER,
+    Json,
     allocated,
     claim,
     cluster,
@@ -108,6 +110,50 @@ def test_many_copies_of_all_are_not_tried() -> None:
     )
     count = count_copies(problem, problem.demands[DemandIndex(0)])
     assert (count.number, count.bound, count.first_fit) == (512, None, 512)
+
+
+def gpu_to_divide(pool: str) -> list[Json]:
+    """A GPU that one claim has as a whole, or two have in halves."""
+    parts = [
+        device(
+            name, {"numa": 0}, consumesCounters=consumes("gpu", memory=amount)
+        )
+        for name, amount in (("whole", "2"), ("left", "1"), ("right", "1"))
+    ]
+    return [
+        resource_slice(
+            name=f"{pool}-counters",
+            pool=pool,
+            count=2,
+            sharedCounters=[counters("gpu", memory="2")],
+        ),
+        resource_slice(parts, name=f"{pool}-devices", pool=pool, count=2),
+    ]
+
+
+def test_no_bound_follows_from_how_many_were_tried() -> None:
+    """Nothing tells how many there could be, 32 are tried first, and time is over before more than 20 are placed."""
+    pools = [
+        part
+        for index in range(20)
+        for part in gpu_to_divide(f"pool-{index:02}")
+    ]
+    # Anybody can share it, but it lacks the attribute.
+    free = resource_slice(
+        [device("free", allowMultipleAllocations=True)],
+        name="free",
+        pool="free",
+    )
+    aligned = claim(
+        "any", request(), constraints=[{"matchAttribute": f"{DRIVER}/numa"}]
+    )
+    problem = compile_cluster(
+        cluster(node(), device_class(), pools, free, aligned)
+    ).problem
+    demand = problem.demands[DemandIndex(0)]
+    assert count_copies(problem, demand).number == 40
+    count = count_copies(problem, demand, Options(time_limit=1e-6))
+    assert (count.number, count.bound) == (20, None)
 
 
 @THOROUGH

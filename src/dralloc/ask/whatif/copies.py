@@ -415,8 +415,9 @@ class _Counting:
                 best.warnings,
             )
         count, tier = self._count(best), best.tiers[0]
-        # What is open could be open on nodes of the most frequent class; if no copy is left, there could be more.
-        open_ended = tier.value == len(problem.demands) != max_copies
+        # What is open could be open on nodes of the most frequent class. Where all that were tried could be placed for
+        # all that is proven, more could be, too.
+        open_ended = tier.bound == len(problem.demands) != max_copies
         bound = count + (tier.bound - tier.value) * max(
             self.times.values(), default=1
         )
