@@ -119,6 +119,14 @@ def test_others_stay() -> None:
     assert plan_of(answer) == [("move", "x", "node-2")]
 
 
+def test_who_is_nowhere_depends_on_no_node() -> None:
+    """A claim holds a device of a node that has gone."""
+    objects = [held("x", "node-0", "gpu-0"), held("lost", "node-9", "gpu-0")]
+    answer = drain(three_nodes(objects), "node-0")
+    assert [key.name for key in answer.claims] == ["x"]
+    assert plan_of(answer) == [("move", "x", "node-1")]
+
+
 def test_two_cannot_go_though_each_could() -> None:
     claims = [
         held("x", "node-0", "gpu-0"),

@@ -246,11 +246,15 @@ def _tied_claims(
 ) -> list[tuple[ClaimGroup, list[ClaimKey]]]:
     """Return the groups of users, each with those of its claims that can be used from these nodes only."""
     drained = frozenset(users.by_name[name] for name in nodes)
+
+    def is_tied(key: ClaimKey) -> bool:
+        reach = users.reach(key)
+        # What can be used from no node, as its own has gone, depends on none of these.
+        return bool(reach) and drained.issuperset(reach)
+
     tied = []
     for group in users.groups():
-        keys = [
-            key for key in group.claims if drained.issuperset(users.reach(key))
-        ]
+        keys = list(filter(is_tied, group.claims))
         tied.append((group, keys))
     return tied
 
