@@ -375,6 +375,10 @@ class _Survey:
         self.considers_all = self.asks_for_all or any(
             alternative.admin for alternative in self.alternatives
         )
+        # Whoever asks for no device can be anywhere, whatever a node has.
+        self.asks_for_nothing = any(
+            not any(demand.alternatives()) for demand in demands
+        )
         self.ledger = Ledger(problem)
         self.device_key = problem.eligibility.device_key
         self.known: dict[Hashable, _Answers] = {}
@@ -420,7 +424,7 @@ class _Survey:
             for device, answers in devices
             if self._is_usable(device, answers)
         ]
-        if not usable and not closed:
+        if not (usable or closed or self.asks_for_nothing):
             return None
         counters: dict[CounterIndex, None] = {}
         for device, answers in usable:

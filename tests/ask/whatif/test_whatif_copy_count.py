@@ -55,10 +55,24 @@ def most_of(problem: Problem, demand: Demand, copy_count: int) -> int:
     )[0]
 
 
+def asking_for(demand: Demand, request_count: int) -> Demand:
+    """The demand with no more requests in each claim than so many."""
+    return replace(
+        demand,
+        claims=tuple(
+            replace(claim, requests=claim.requests[:request_count])
+            for claim in demand.claims
+        ),
+    )
+
+
 @THOROUGH
-@given(strategies.problems(max_demands=1, max_devices=4))
-def test_any_demand(problem: Problem) -> None:
-    demand = problem.demands[DemandIndex(0)]
+@given(
+    strategies.problems(max_demands=1, max_devices=4),
+    st.sampled_from((2, 2, 1, 0)),
+)
+def test_any_demand(problem: Problem, request_count: int) -> None:
+    demand = asking_for(problem.demands[DemandIndex(0)], request_count)
     count = count_copies(problem, demand)
     if count.number is None:
         many = replace(problem, demands=tuple(copies(demand, MANY)))
@@ -129,6 +143,16 @@ def gpu_to_divide(pool: str) -> list[Json]:
         ),
         resource_slice(parts, name=f"{pool}-devices", pool=pool, count=2),
     ]
+
+
+def test_who_asks_for_nothing_has_no_end() -> None:
+    """Not even on a node that has nothing."""
+    problem = compile_cluster(
+        cluster(node(), device_class(), claim("none"))
+    ).problem
+    assert count_copies(problem, problem.demands[DemandIndex(0)]) == CopyCount(
+        None, None, None, None
+    )
 
 
 def test_no_bound_follows_from_how_many_were_tried() -> None:

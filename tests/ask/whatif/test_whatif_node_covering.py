@@ -374,3 +374,10 @@ def test_many_kinds_are_counted_and_not_named() -> None:
         covering._fits_nowhere([*kinds, "e"])
         == "fits on no node of the 5 kinds"
     )
+
+
+def test_who_asks_for_nothing_fits_on_any_node() -> None:
+    given_cluster = cluster(node(), device_class(), claim("none"))
+    answer = dralloc.fewest_nodes(given_cluster, "default/none=7")
+    assert list(answer.numbers) == [1]
+    assert answer.cost == answer.bound == 1
