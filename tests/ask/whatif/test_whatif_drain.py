@@ -127,6 +127,23 @@ def test_who_is_nowhere_depends_on_no_node() -> None:
     assert plan_of(answer) == [("move", "x", "node-1")]
 
 
+@pytest.mark.parametrize("others", [[], [pod("q", "x", nodeName="node-0")]])
+def test_claims_of_one_pod_are_no_conflict(others: list[Json]) -> None:
+    """None of them could go without the other."""
+    objects = [
+        held("x", "node-0", "gpu-0"),
+        held("y", "node-0", "gpu-1"),
+        held("z", "node-1", "gpu-0"),
+        pod("p", "x", "y", nodeName="node-0"),
+    ]
+    text = str(drain(three_nodes(objects, others, sizes=(2, 2)), "node-0"))
+    assert "they do not all fit" not in text
+    assert (
+        "Claims default/x, default/y move together and fit on no other node"
+        in text
+    )
+
+
 def test_two_cannot_go_though_each_could() -> None:
     claims = [
         held("x", "node-0", "gpu-0"),

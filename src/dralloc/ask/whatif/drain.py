@@ -49,7 +49,7 @@ class Drain(Provisional):
     stuck
         Claims that stay in this plan.
     together
-        Claims that cannot all go, though any but one of them could; empty if all can go.
+        Claims that cannot all go, though without those of one group of pods the others could; empty if all can go.
     conflict
         If a single pod or claim is the reason: the rules that are in its way.
     left_out
@@ -122,13 +122,31 @@ class Drain(Provisional):
             f"{self.gone} of {claim_count} claims fit on other nodes, {proof}"
         )
 
+    @property
+    def _are_several(self) -> bool:
+        """Whether those that cannot all go could go apart; claims of one group move together in any case."""
+        together = frozenset(self.together)
+        groups = self.itinerary.movable.groups
+        return (
+            sum(not together.isdisjoint(group.claims) for group in groups) > 1
+        )
+
+    @property
+    def _together_fit_nowhere(self) -> str:
+        names = ", ".join(map(str, self.together))
+        return (
+            f"Claims {names} move together and fit on no other node"
+            if len(self.together) > 1
+            else f"Claim {names} fits on no other node"
+        )
+
     def _reason(self) -> Iterator[Part]:
         rows = [
             (str(key), "\n".join(self.itinerary.held(key)))
             for key in self.stuck
         ]
         yield Table("Stay in this plan", ("claim", "devices"), rows)
-        if len(self.together) > 1:
+        if self._are_several:
             rows = [
                 (str(key), "\n".join(self.itinerary.held(key)))
                 for key in self.together
@@ -139,11 +157,9 @@ class Drain(Provisional):
                 rows,
             )
         elif self.together and self.conflict is None:
-            yield Line(f"\nClaim {self.together[0]} fits on no other node.")
+            yield Line(f"\n{self._together_fit_nowhere}.")
         if self.conflict is not None:
-            yield Line(
-                f"\nClaim {', '.join(map(str, self.together))} fits on no other node:"
-            )
+            yield Line(f"\n{self._together_fit_nowhere}:")
             yield from self.conflict.parts()
 
 
