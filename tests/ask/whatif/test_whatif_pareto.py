@@ -17,6 +17,7 @@ from dralloc.ask.whatif.headroom import pareto_front
 from dralloc.problem import Demand, Problem, numbered
 from dralloc.solve.optimum import Options, solve
 from examples import examples
+from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 from whatif_apart import apart
 
 EXAMPLES = examples(15)
@@ -149,3 +150,24 @@ def test_points_of_a_long_front_lie_apart() -> None:
     gaps = [a[0] - b[0] for a, b in pairwise(front.points)]
     assert not front.complete
     assert max(gaps) <= 2 * long // 8
+
+
+def test_a_front_is_not_complete_where_time_was_over() -> None:
+    builder = ProblemBuilder()
+    for _ in range(6):
+        memory = builder.counter(2)
+        for amount in (2, 1, 1):
+            builder.device(consumes={memory: amount})
+    for count in (1, 2):
+        builder.pod(builder.claim(AlternativeSpec(count)))
+    problem = builder.problem()
+    demands, most = list(problem.demands), (12, 6)
+    every = pareto_front(problem, demands, most)
+    assert every.proven
+    assert every.complete
+    hasty = pareto_front(
+        problem, demands, most, options=Options(time_limit=1e-6)
+    )
+    assert len(hasty.points) < len(every.points)
+    assert not hasty.proven
+    assert not hasty.complete

@@ -387,7 +387,7 @@ class ParetoFront:
         Each has been placed, and the checker has accepted it; where nodes have nothing to do with each other, on one
         node of each class.
     complete
-        Whether there is no other point.
+        Whether it is proven that there is no other point.
     proven
         Whether no point can be improved; false if the time limit has ended a search.
     """
@@ -449,7 +449,8 @@ def pareto_front(  # noqa: PLR0913 - the last ones have defaults
     points = tuple(
         FrontPoint(counts, first_fit(counts)) for counts in front.points
     )
-    return ParetoFront(points, front.complete, exact.proven)
+    # Where a search has ended early there may be points beyond those that it found.
+    return ParetoFront(points, front.complete and exact.proven, exact.proven)
 
 
 POINTS: Final = 25
@@ -528,14 +529,14 @@ class Headroom(Provisional):
         yield Table(
             "What fits together: more of one is less of another", columns, rows
         )
-        if not self.joint.complete:
-            yield Line(
-                f"These {len(rows)} points are not all: there can be others in between (--points)."
-            )
         if not self.joint.proven:
             yield Line(
-                "The time limit has ended a search: the points may not be the best.",
+                "The time limit has ended a search: the points may not be the best, and there can be others.",
                 "yellow",
+            )
+        elif not self.joint.complete:
+            yield Line(
+                f"These {len(rows)} points are not all: there can be others in between (--points)."
             )
 
     def _remarks(self) -> Iterator[Line]:
