@@ -14,13 +14,19 @@ from hypothesis import strategies as st
 
 from any_problem import weighted
 from dralloc.objects.choices import Goal, Options
-from dralloc.problem import Problem, indices
+from dralloc.objects.quantity import NANOS
+from dralloc.problem import DemandIndex, Problem, indices
 from dralloc.problem.inter_pod import (
     AntiAffinity,
     InterPodRule,
     OneDomain,
     Role,
     Spread,
+)
+from dralloc.problem.node_claims import (
+    NodeStock,
+    node_resource,
+    with_node_claims,
 )
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
@@ -44,6 +50,8 @@ from dralloc.solve.optimum.relax.prices import Prices
 from dralloc.solve.optimum.stopping import Stop
 from examples import examples
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
+
+MEMORY = node_resource("memory")
 
 THOROUGH = settings(
     max_examples=examples(150),
@@ -103,6 +111,34 @@ def test_no_answer_in_domains_costs_less(problem: Problem) -> None:
     assert all(costs <= best for costs in bounds(problem))
 
 
+@st.composite
+def with_precise_amounts(draw: st.DrawFn) -> Problem:
+    """Draw pods, most of them in a gang, with memory to the byte, for nodes of which some have more than enough."""
+    node_count = draw(st.integers(1, 3))
+    pod_count = draw(st.integers(2, 5))
+    builder = ProblemBuilder(nodes=node_count)
+    gibibyte = 2**30 * NANOS
+    asked: dict[DemandIndex, dict[str, int]] = {}
+    for pod in map(DemandIndex, range(pod_count)):
+        builder.pod(gang=draw(st.sampled_from(("", "gang", "gang"))))
+        gibibytes, byte = draw(st.integers(4, 8)), draw(st.integers(0, 1))
+        asked[pod] = {MEMORY: gibibytes * gibibyte + byte * NANOS}
+    stocks = [
+        NodeStock({MEMORY: draw(st.sampled_from((8, 16, 64))) * gibibyte}, {})
+        for _ in range(node_count)
+    ]
+    return with_node_claims(builder.problem(), stocks, asked)
+
+
+@THOROUGH
+@given(with_precise_amounts(), st.sampled_from((Goal.NONE, Goal.SPREAD)))
+def test_no_answer_with_precise_amounts_costs_less(
+    problem: Problem, goal: Goal
+) -> None:
+    assert all(costs <= best_costs(problem) for costs in bounds(problem))
+    assert_later_tiers_cost_no_less(problem, goal)
+
+
 @THOROUGH
 @given(weighted(), st.randoms(use_true_random=False))
 def test_the_optimum_places_no_more_of_any_level(
@@ -139,6 +175,10 @@ def test_the_optimum_places_no_more_of_any_level(
 def test_later_tiers_cost_no_less_than_is_proven(
     problem: Problem, goal: Goal
 ) -> None:
+    assert_later_tiers_cost_no_less(problem, goal)
+
+
+def assert_later_tiers_cost_no_less(problem: Problem, goal: Goal) -> None:
     tiers = (*placed_weight(problem), *after_weight(goal))
     ladder = RelaxationLadder(problem, tiers, Stop())
     list(ladder.bounds())

@@ -379,7 +379,9 @@ class Market:
         for name, least in enumerate(np.min(amounts, axis=0).tolist()):
             if least:
                 limits = self.amount_limits[name] // least
-                room = np.minimum(room, limits)
+                # A node that has no end of it has room for any number, however much each of them takes.
+                is_limited = self.amount_rows[name] < len(self.offers.rows)
+                room = np.where(is_limited, np.minimum(room, limits), room)
         return room
 
 
