@@ -24,7 +24,10 @@ __all__ = ["tied_pods"]
 
 @st.composite
 def tied_pods(draw: st.DrawFn) -> Problem:
-    """Draw up to twelve pods, and up to six nodes of two zones with a few devices each, which are shared for a cap."""
+    """Draw up to twelve pods, and up to six nodes of two zones with a few devices each, which are shared for a cap.
+
+    With a cap, some pods ask for a share of all devices of a node.
+    """
     builder = ProblemBuilder(draw(st.sampled_from([4, 6, 2, 3, 5])))
     nodes = [f"node-{node}" for node in range(len(builder.own))]
     cap = draw(st.sampled_from([None, None, 6, 4, 8]))
@@ -40,7 +43,8 @@ def tied_pods(draw: st.DrawFn) -> Problem:
     rules = draw(st.lists(_rules(by_node, by_zone), min_size=1, max_size=3))
     shared = [builder.claim(asked) for _ in range(2)]
     for _ in range(draw(st.sampled_from([8, 12, 4, 6, 10]))):
-        own = builder.claim(asked)
+        is_for_all = cap is not None and draw(rarely())
+        own = builder.claim(replace(asked, count=None) if is_for_all else asked)
         claims = draw(
             st.sampled_from(
                 [[own], [own], [own], [own], shared[:1], [own, shared[1]]]

@@ -49,3 +49,20 @@ def test_who_may_only_come_beside_others_is_left_out_with_them() -> None:
     assert [placement.node for placement in placements] == [0, 1, 0]
     admitted = within_caps(problem, placements)
     assert [placement.demand for placement in admitted] == [0]
+
+
+def test_who_passed_over_a_device_that_has_room_now_is_left_out() -> None:
+    """A claim for all devices got what another one had left, which is beyond its cap."""
+    builder = ProblemBuilder()
+    memory = AlternativeSpec(capacity={"memory": 1})
+    for _ in range(2):
+        builder.device(capacity={"memory": 1})
+    builder.pod(builder.claim(memory))
+    builder.pod(builder.claim(replace(memory, count=None)))
+    filling, for_all = builder.demands
+    builder.demands = [renamed(filling, "capped"), for_all]
+    cap = Budget("capped", "memory", used=0, total=2, most=0)
+    problem = replace(builder.problem(), budgets=(cap,))
+    placements = first_fit(problem).placements
+    assert [placement.demand for placement in placements] == [0, 1]
+    assert within_caps(problem, placements) == []

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from dralloc.problem import Problem
+from dralloc.problem.all_devices import lacks_a_device, passed_over
 from dralloc.problem.inter_pod import DomainLedger
+from dralloc.problem.ledger import Ledger
 from dralloc.problem.requests import demands_kept_together
-from dralloc.problem.solution import Placement, spent
+from dralloc.problem.solution import Placement, charged_grants, spent
 
 __all__ = ["within_caps"]
 
@@ -18,7 +20,8 @@ def within_caps(
 ) -> list[Placement]:
     """Return as many placements as the caps allow, in order; of gangs and of those that share claims all or none.
 
-    Left out is also who does not come without those that are: whoever needs their company, or as many elsewhere.
+    Left out is also who does not come without those that are: whoever needs their company, or as many elsewhere; and
+    whose claim for all devices passed over one that has room without them.
     """
     room = {
         (budget.resource, budget.namespace): budget.left
@@ -42,8 +45,57 @@ def within_caps(
             affordable.append(together)
     admitted = list(chain.from_iterable(affordable))
     if len(admitted) < len(placements):
-        admitted = list(chain.from_iterable(_coming(problem, affordable)))
+        admitted = list(chain.from_iterable(_standing(problem, affordable)))
     return sorted(admitted, key=lambda placement: placement.demand)
+
+
+def _standing(
+    problem: Problem, blocks: Sequence[Sequence[Placement]]
+) -> Sequence[Sequence[Placement]]:
+    """Return the blocks that stand without those that were left out: by rules between pods, and with all devices."""
+    standing = list(_coming(problem, blocks))
+    # Who is left out makes room, in which others may lack a device; and nobody comes for the sake of who is gone.
+    while lacking := _lacking_a_device(problem, standing):
+        complete = [
+            block
+            for block_index, block in enumerate(standing)
+            if block_index not in lacking
+        ]
+        standing = list(_coming(problem, complete))
+    return standing
+
+
+def _lacking_a_device(
+    problem: Problem, blocks: Sequence[Sequence[Placement]]
+) -> set[int]:
+    """Return the places of blocks with a claim for all devices that passed over one with room beside all others."""
+    passing_over = [
+        (block_index, placement)
+        for block_index, block in enumerate(blocks)
+        for placement in block
+        if any(passed_over(problem, placement))
+    ]
+    if not passing_over:
+        return set()
+    ledger = Ledger(problem)
+    for _, device, charge in charged_grants(
+        problem, chain.from_iterable(blocks)
+    ):
+        view = problem.devices[device]
+        ledger.enter(view, charge, share=view.shareable)
+    lacking: set[int] = set()
+    for block_index, placement in passing_over:
+        own = [
+            (problem.devices[device], charge)
+            for _, device, charge in charged_grants(problem, [placement])
+        ]
+        for view, charge in own:
+            ledger.revoke(view, charge, share=view.shareable)
+        if lacks_a_device(problem, placement, ledger):
+            lacking.add(block_index)
+        for view, charge in own:
+            ledger.enter(view, charge, share=view.shareable)
+    return lacking
 
 
 def _coming(
