@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from dralloc.problem import NodeIndex
 from dralloc.problem.all_devices import lacks_a_device, passed_over
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.solution import Placement, charged_grants
 from dralloc.solve.first_fit import first_fit
-from solve.optimum.problem_builder import all_but_a_full_device
+from solve.optimum.problem_builder import (
+    AlternativeSpec,
+    ProblemBuilder,
+    all_but_a_full_device,
+)
 
 PROBLEM = all_but_a_full_device()
 FILLING, ASKING, *_ = first_fit(PROBLEM).placements
@@ -32,3 +39,18 @@ def test_who_does_not_ask_for_all_passes_nothing_over() -> None:
 def test_a_device_is_lacking_as_soon_as_nobody_fills_it() -> None:
     assert not lacks_a_device(PROBLEM, ASKING, in_use(FILLING))
     assert lacks_a_device(PROBLEM, ASKING, in_use())
+
+
+def test_what_the_node_does_not_reach_is_not_passed_over() -> None:
+    """One pool for two nodes, with a shared device for each of them."""
+    builder = ProblemBuilder(nodes=2)
+    for node in (0, 1):
+        index = builder.device(None, capacity={"memory": 1})
+        reached_from = frozenset({NodeIndex(node)})
+        builder.devices[index] = replace(
+            builder.devices[index], nodes=reached_from
+        )
+    builder.pod(builder.claim(AlternativeSpec(None)))
+    problem = builder.problem()
+    [placement] = first_fit(problem).placements
+    assert list(passed_over(problem, placement)) == []

@@ -33,7 +33,9 @@ def passed_over(
         return
     eligibility = problem.eligibility
     for device in problem.nodes[placement.node].devices():
-        if not problem.devices[device].shareable:
+        # A pool may offer a node also what the node does not reach.
+        is_within_reach = problem.on_node(device, placement.node)
+        if not (problem.devices[device].shareable and is_within_reach):
             continue
         for alternative_index, devices in granted.items():
             if device in devices:

@@ -25,7 +25,7 @@ from dralloc.check.problem import violations
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Backend, Goal, Options, Thresholds
 from dralloc.objects.user_rules import Budget
-from dralloc.problem import Problem, indices
+from dralloc.problem import NodeIndex, Problem, indices
 from dralloc.problem.solution import Placement, Solution
 from dralloc.solve import backends, work
 from dralloc.solve.caps import within_caps
@@ -520,3 +520,26 @@ def test_what_is_under_way_when_the_time_is_over_counts(
     answered = [answer.cancelled() for answer in workers.answers]
     assert search.steps == (1 if is_cancelled else len(answered))
     assert answered == [False, *[is_cancelled] * (len(answered) - 1)]
+
+
+def test_a_device_that_a_node_does_not_reach_stands_in_nobodys_way() -> None:
+    """One pool for two nodes, with a shared device for each: a pod has all that its node reaches."""
+    builder = ProblemBuilder(nodes=2)
+    shared = [builder.device(None, capacity={"memory": 1}) for _ in range(2)]
+    for node, device in enumerate(shared):
+        builder.devices[device] = replace(
+            builder.devices[device], nodes=frozenset({NodeIndex(node)})
+        )
+    first, second = builder.device(0), builder.device(1)
+    builder.pod(builder.claim(AlternativeSpec(None, only=shared)))
+    builder.pod(builder.claim(AlternativeSpec(only=[first, second])))
+    builder.pod(builder.claim(AlternativeSpec(only=[first])))
+    problem = builder.problem()
+    placements = first_fit(problem).placements
+    assert [placement.demand for placement in placements] == [0, 1]
+    everything = DemandSubset(problem, indices(problem.demands))
+    search = NeighbourhoodSearch(
+        everything, tiers_of(problem, Goal.NONE), placements, Options()
+    )
+    [better] = search.run(Stop())
+    assert len(better) == 3
