@@ -230,6 +230,28 @@ def test_prices_of_another_problem_prove_no_more_than_is_true(
     assert bound.costs <= best_costs(problem)
 
 
+def test_a_guess_without_prices_says_nothing_of_what_demands_pay() -> None:
+    builder = ProblemBuilder()
+    builder.device(capacity={"memory": 2**30})
+    for _ in range(2):
+        amounts = {"memory": 2**29 + 1}
+        builder.pod(builder.claim(AlternativeSpec(capacity=amounts)))
+    problem = builder.problem()
+    tiers = (*placed_weight(problem), *after_weight(Goal.NONE))
+    *_, rung = relaxed_bounds(problem, tiers, Stop())
+    # At dear prices whole numbers have another scale than without any.
+    dear = {
+        name: 2.0**12 * price for name, price in rung.prices[-1].rows.items()
+    }
+    named = rung.prices[-1]._replace(rows=dear)
+    assert dear
+    known = RelaxationLadder(problem, tiers, Stop())
+    known.bound_by([named])
+    again = RelaxationLadder(problem, tiers, Stop())
+    again.bound_by([named, named._replace(rows={})])
+    assert again.appraisal() == known.appraisal()
+
+
 @THOROUGH
 @given(weighted())
 def test_prices_prove_no_less_than_none(problem: Problem) -> None:

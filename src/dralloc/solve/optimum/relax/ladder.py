@@ -153,6 +153,8 @@ class RelaxationLadder:
         self._guesses: list[list[Guess]] = [[] for _ in self.levels]
         # The last ones for all levels, and what demands are worth at these, if anybody has asked.
         self._prices: Prices | None = None
+        # What each level counts at these prices: a later guess without any has a scale of its own.
+        self._factors: Sequence[int] = ()
         self._appraisal: Appraisal | None = None
         # What was proven by looking closer, by level and of all together.
         self._closer: list[list[Inequality]] = [[] for _ in self.levels]
@@ -306,8 +308,7 @@ class RelaxationLadder:
         return self._appraisal
 
     def _appraised(self, prices: Prices) -> Appraisal:
-        [*_, last] = self.proven
-        factors = last[-1].factors
+        factors = self._factors
         # A demand of the last level is worth its factor, in the unit of prices.
         unit = factors[-1]
         last_level = len(self.levels) - 1
@@ -516,6 +517,7 @@ class RelaxationLadder:
         inequality, prices = self._inequality(guess)
         if guess.rows.any() and level_index == len(self.levels) - 1:
             self._prices, self._appraisal = prices, None
+            self._factors = inequality.factors
         self.proven[level_index].append(inequality)
         self._guesses[level_index].append(guess)
         # What is less in one level may leave room for more below.
