@@ -188,9 +188,13 @@ def test_equal_nodes_are_solved_once(
     demand = data.draw(st.sampled_from(tuple(problem.demands)))
     count = count_copies(problem, demand)
     assert count.number == count.bound
-    placed = replace(
-        problem, demands=tuple(copies(demand, (count.number or 0) + 1))
-    )
+    if count.number is None:
+        # Any number can share a device without capacities: first fit is not asked, and others are placed, too.
+        assert count.first_fit is None
+        several = replace(problem, demands=tuple(copies(demand, 9)))
+        assert len(first_fit(several).placements) == 9
+        return
+    placed = replace(problem, demands=tuple(copies(demand, count.number + 1)))
     assert count.first_fit == len(first_fit(placed).placements)
     assert (
         solve(placed, Options(per_device=True)).tiers[0].value == count.number
