@@ -279,14 +279,12 @@ class Staging:
         evicted = {
             pod.key for unit in units for pod in incumbents.units[unit].pods
         }
-        kept = {
-            key
-            for key in self._shared
-            if any(
-                pod.key not in evicted for pod in incumbents.users.users[key]
-            )
-        }
-        return incumbents.holding(self.without(units), kept)
+        staying_claims: set[ClaimKey] = set()
+        for claim in self._shared:
+            users = {pod.key for pod in incumbents.users.users[claim]}
+            if not users <= evicted:
+                staying_claims.add(claim)
+        return incumbents.holding(self.without(units), staying_claims)
 
     def alone(self) -> Problem:
         """Return the problem without newcomers."""

@@ -217,14 +217,12 @@ class Incumbents:
 
     def sharing(self, slots: Collection[SlotIndex]) -> frozenset[ClaimKey]:
         """Return the freed claims that hold shares of devices with these slots."""
-        return frozenset(
-            key
-            for key in self.freed
-            if any(
-                holding.share and holding.slot in slots
-                for holding in self._holdings.get(key, ())
-            )
-        )
+        sharing_claims: set[ClaimKey] = set()
+        for claim in self.freed:
+            for holding in self._holdings.get(claim, ()):
+                if holding.share and holding.slot in slots:
+                    sharing_claims.add(claim)
+        return frozenset(sharing_claims)
 
     def using(self, claims: Collection[ClaimKey]) -> frozenset[int]:
         """Return the units, by index, of which some pod uses one of these claims."""
@@ -232,7 +230,7 @@ class Incumbents:
             index
             for index, unit in enumerate(self.units)
             for pod in unit.pods
-            if any(key in claims for key in self.users.claims_of[pod.key])
+            if not set(claims).isdisjoint(self.users.claims_of[pod.key])
         )
 
     def holding(
@@ -244,10 +242,10 @@ class Incumbents:
             ledger.hold(self._holdings[key])
         demands = []
         for demand in problem.demands:
-            asked = (
-                claim for claim in demand.claims if claim.key not in claims
+            open_claims = tuple(
+                [claim for claim in demand.claims if claim.key not in claims]
             )
-            demands.append(replace(demand, claims=tuple(asked)))
+            demands.append(replace(demand, claims=open_claims))
         return replace(ledger.applied(), demands=tuple(demands))
 
     def irregular(self, problem: Problem, first: int) -> frozenset[int]:
