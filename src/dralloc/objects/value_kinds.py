@@ -199,11 +199,11 @@ def takes(
             *args: Arguments.args, **keywords: Arguments.kwargs
         ) -> Answer:
             # Too many arguments, and unknown names, are for the call itself to refuse.
-            given: dict[str, object] = dict(zip(names, args, strict=False))
-            given.update(keywords)
+            arguments: dict[str, object] = dict(zip(names, args, strict=False))
+            arguments.update(keywords)
             for name, kind in kinds.items():
-                if name in given:
-                    kind.require(name, given[name])
+                if name in arguments:
+                    kind.require(name, arguments[name])
             return function(*args, **keywords)
 
         return checked

@@ -165,11 +165,10 @@ class Claiming:
 
     def _name_of_made(self, owner: Pod | PodGroup, entry: str) -> str | None:
         """Return the name of the claim that was made for an entry; None if there is none."""
-        made = self._made_for.get(
-            _ClaimedEntry(owner.kind, owner.key, entry), ()
-        )
+        claimed_entry = _ClaimedEntry(owner.kind, owner.key, entry)
+        claims = self._made_for.get(claimed_entry, ())
         return next(
-            (claim.name for claim in made if belongs_to(claim, owner)), None
+            (claim.name for claim in claims if belongs_to(claim, owner)), None
         )
 
     def _new_name(self, owner: Pod | PodGroup, entry: str) -> str:
@@ -177,21 +176,21 @@ class Claiming:
 
         Of long names only the beginning is in it, and five characters are not enough to tell thousands apart.
         """
-        wanted = _ClaimedEntry(owner.kind, owner.key, entry)
+        claimed_entry = _ClaimedEntry(owner.kind, owner.key, entry)
         names = (claim_name(owner, entry, attempt) for attempt in count())
         return next(
-            name for name in names if self._may_have(owner, wanted, name)
+            name for name in names if self._may_have(owner, claimed_entry, name)
         )
 
     def _may_have(
-        self, owner: Pod | PodGroup, wanted: _ClaimedEntry, name: str
+        self, owner: Pod | PodGroup, claimed_entry: _ClaimedEntry, name: str
     ) -> bool:
         """Whether no claim has a name but one that says nothing of whom it is for, or is for this entry."""
-        taken = self.claims.get(ClaimKey(owner.key.namespace, name))
-        entries = () if taken is None else tuple(_entries_of(taken))
-        if taken is None or not entries:
+        namesake = self.claims.get(ClaimKey(owner.key.namespace, name))
+        entries = () if namesake is None else tuple(_entries_of(namesake))
+        if namesake is None or not entries:
             return True
-        return wanted in entries and belongs_to(taken, owner)
+        return claimed_entry in entries and belongs_to(namesake, owner)
 
     def _from_template(
         self,
