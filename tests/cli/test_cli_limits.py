@@ -34,7 +34,7 @@ COMMANDS = (
 def test_limits_hold(command: str, tmp_path: Path) -> None:
     text = tmp_path / "aliases.yaml"
     text.write_text(
-        "apiVersion: v1\nkind: Node\nmetadata: {name: n, labels: &a {a: b}, annotations: *a}\n"
+        "apiVersion: v1\nkind: Node\nmetadata: {name: m, labels: &a {a: b}, annotations: *a}\n"
     )
     file = (
         ["-f", str(text)] if command.startswith("plan drain") else [str(text)]

@@ -171,7 +171,7 @@ def test_without_matplotlib_a_notebook_shows_the_tables() -> None:
     program = (
         "import sys; sys.modules['matplotlib'] = None\n"
         "import dralloc; from dralloc.objects.load import load_text\n"
-        "plan = dralloc.allocate(load_text('apiVersion: v1\\nkind: Node\\nmetadata: {name: n}'))\n"
+        "plan = dralloc.allocate(load_text('apiVersion: v1\\nkind: Node\\nmetadata: {name: m}'))\n"
         "print(plan._repr_html_())"
     )
     done = subprocess.run(

@@ -34,7 +34,7 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
         "a.yaml:3:1: ResourceSlice: metadata.name: is required, or metadata.generateName",
     ),
     "metadata is text": (
-        "apiVersion: v1\nkind: Node\nmetadata: n", 'a.yaml:3:1: Node: metadata: must be an object, not "n"'
+        "apiVersion: v1\nkind: Node\nmetadata: m", 'a.yaml:3:1: Node: metadata: must be an object, not "m"'
     ),
     "unknown version": (
         SLICE.replace("k8s.io/v1", "k8s.io/v2"),
@@ -72,8 +72,8 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
         'a.yaml:8:19: ResourceSlice s: spec.pool.generation: must be an integer, not "1"',
     ),
     "text for a truth value": (
-        SLICE + "    allNodes: yes\n",
-        'a.yaml:15:5: ResourceSlice s: spec.devices[0].allNodes: must be true or false, not "yes"',
+        SLICE + "    allNodes: sure\n",
+        'a.yaml:15:5: ResourceSlice s: spec.devices[0].allNodes: must be true or false, not "sure"',
     ),
     "an object for a list": (
         SLICE.replace("devices:", "sharedCounters: {}\n  devices:"),
@@ -105,8 +105,8 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
         "a.yaml:4:39: ResourceClaim c: spec.devices.requests[0].exactly.deviceClassName: is required",
     ),
     "a label that is not text": (
-        "apiVersion: v1\nkind: Node\nmetadata: {name: n, labels: {gpu: true}}",
-        "a.yaml:3:30: Node n: metadata.labels[gpu]: must be a string, not true",
+        "apiVersion: v1\nkind: Node\nmetadata: {name: m, labels: {gpu: true}}",
+        "a.yaml:3:30: Node m: metadata.labels[gpu]: must be a string, not true",
     ),
     "YAML": ("a: b: c\n", "a.yaml:1:5: is not YAML: mapping values are not allowed in this context"),
     "YAML in the second document": (
@@ -124,7 +124,7 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
     "JSON": ('{"a": }', "a.json:1:7: is not JSON: Expecting value"),
     "JSON without end": ('{"a": 1', "a.json:1:8: is not JSON: Expecting ',' delimiter"),
     "JSON with more behind it": (
-        '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}} x',
+        '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "m"}} x',
         "a.json:1:65: is not JSON: Expecting value",
     ),
     "an item that is no object": (
@@ -135,12 +135,12 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
         "a.yaml:1:41: is not YAML: is nested too deeply, more than 254 levels"
     ),
     "labels in themselves": (
-        "{apiVersion: v1, kind: Node, metadata: &m {name: n, labels: *m}}",
+        "{apiVersion: v1, kind: Node, metadata: &m {name: m, labels: *m}}",
         "a.yaml:1:61: is not YAML: is nested too deeply, more than 254 levels"
     ),
     "the same name twice": (
-        NODE + "---\n" + NODE.replace("{name: n}", "{name: n, labels: {a: b}}"),
-        "a.yaml:5:1: Node n: was given before in a.yaml: document 1 with different content",
+        NODE + "---\n" + NODE.replace("{name: m}", "{name: m, labels: {a: b}}"),
+        "a.yaml:5:1: Node m: was given before in a.yaml: document 1 with different content",
     ),
 }  # fmt: skip
 
@@ -220,23 +220,23 @@ def test_later_files_override_earlier_ones_and_say_so(tmp_path: Path) -> None:
         tmp_path / name for name in ("a.yaml", "b.yaml", "c.yaml")
     )
     first.write_text(
-        yaml.safe_dump_all([labelled("n", "1"), labelled("m", "1")])
+        yaml.safe_dump_all([labelled("k", "1"), labelled("m", "1")])
     )
-    second.write_text(yaml.safe_dump(labelled("n", "2")))
+    second.write_text(yaml.safe_dump(labelled("k", "2")))
     third.write_text(
-        yaml.safe_dump_all([labelled("n", "3"), labelled("m", "1")])
+        yaml.safe_dump_all([labelled("k", "3"), labelled("m", "1")])
     )
     cluster = load(first, second, third)
     assert [(node.name, node.metadata.labels) for node in cluster.nodes] == [
-        ("n", {"v": "3"}),
+        ("k", {"v": "3"}),
         ("m", {"v": "1"}),
     ]
     told = [
         str(finding).replace(f"{tmp_path}/", "") for finding in cluster.findings
     ]
     assert told[:3] == [
-        "b.yaml: Node n: overrides the one in a.yaml: document 1",
-        "c.yaml: document 1: Node n: overrides the one in b.yaml",
+        "b.yaml: Node k: overrides the one in a.yaml: document 1",
+        "c.yaml: document 1: Node k: overrides the one in b.yaml",
         "c.yaml: document 2: Node m: is the same as in a.yaml: document 2, kept once",
     ]
     assert load(tmp_path).nodes[0].metadata.labels == {"v": "3"}

@@ -138,7 +138,7 @@ def test_fields_behind_an_empty_key_have_lines(is_json: bool) -> None:
     node = {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": "n", "labels": labels},
+        "metadata": {"name": "m", "labels": labels},
     }
     text = json.dumps(node, indent=1) if is_json else yaml.safe_dump(node)
     with pytest.raises(InputError) as error:

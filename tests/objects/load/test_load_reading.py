@@ -55,24 +55,24 @@ def test_the_readme_case() -> None:
     assert cluster.slices[0].spec.devices[0].capacity[
         "memory"
     ].value == parse_quantity("40Gi")
-    assert [node.name for node in cluster.nodes] == ["n"]
+    assert [node.name for node in cluster.nodes] == ["m"]
     assert not cluster.findings
 
 
 def test_files_directories_and_standard_input(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
-    (tmp_path / "b.yaml").write_text(NODE.replace("name: n", "name: b"))
-    (tmp_path / "a.yml").write_text(NODE.replace("name: n", "name: a"))
+    (tmp_path / "b.yaml").write_text(NODE.replace("name: m", "name: b"))
+    (tmp_path / "a.yml").write_text(NODE.replace("name: m", "name: a"))
     (tmp_path / "sub" / "c.json").write_text(
         json.dumps(
             {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "c"}}
         )
     )
     (tmp_path / "sub" / "d.yaml.gz").write_bytes(
-        gzip.compress(NODE.replace("name: n", "name: d").encode())
+        gzip.compress(NODE.replace("name: m", "name: d").encode())
     )
     (tmp_path / "README.md").write_text("not read")
-    stdin = io.BytesIO(NODE.replace("name: n", "name: stdin").encode())
+    stdin = io.BytesIO(NODE.replace("name: m", "name: stdin").encode())
     cluster = load("-", tmp_path, tmp_path / "b.yaml", "-", stdin=stdin)
     assert [node.name for node in cluster.nodes] == [
         "stdin",
@@ -89,7 +89,7 @@ def test_files_directories_and_standard_input(tmp_path: Path) -> None:
 def test_a_list_of_paths_is_as_good_as_single_ones(tmp_path: Path) -> None:
     paths = [tmp_path / "a.yaml", tmp_path / "b.yaml", tmp_path / "c.yaml"]
     for path in paths:
-        path.write_text(NODE.replace("name: n", f"name: {path.stem}"))
+        path.write_text(NODE.replace("name: m", f"name: {path.stem}"))
     for given in ((paths,), tuple(paths), (map(str, paths[:2]), paths[2])):
         assert [node.name for node in load(*given).nodes] == ["a", "b", "c"]
     assert load_objects(paths) == load_objects(*paths)
@@ -103,7 +103,7 @@ def test_standard_input_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         sys, "stdin", io.TextIOWrapper(io.BytesIO(NODE.encode()))
     )
-    assert [node.name for node in load("-").nodes] == ["n"]
+    assert [node.name for node in load("-").nodes] == ["m"]
 
 
 def test_garbage_collection_is_left_as_it_was() -> None:
@@ -248,16 +248,16 @@ def test_several_json_values_in_a_row() -> None:
 def test_flow_style_yaml_is_not_json() -> None:
     assert (
         load_text(
-            "{apiVersion: v1, kind: Node, metadata: {name: n}}", source="a.yaml"
+            "{apiVersion: v1, kind: Node, metadata: {name: m}}", source="a.yaml"
         )
         .nodes[0]
         .name
-        == "n"
+        == "m"
     )
 
 
 def test_a_byte_order_mark_is_no_matter() -> None:
-    assert load_text(b"\xef\xbb\xbf" + NODE.encode()).nodes[0].name == "n"
+    assert load_text(b"\xef\xbb\xbf" + NODE.encode()).nodes[0].name == "m"
 
 
 def test_documents_that_are_data_already() -> None:
@@ -274,43 +274,63 @@ def test_documents_that_are_data_already() -> None:
     assert load_documents([]) == Cluster()
 
 
-def test_text_that_other_yaml_readers_turn_into_something_else() -> None:
-    text = SLICE.replace("{string: A100}", "{string: yes}").replace(
-        "name: gpu-0", "name: on"
+@pytest.mark.parametrize(
+    "plain",
+    ["2026-01-01", "10:10", "=", "0x", "NaN", "yEs", "0b2", ".5_0", "1e999"],
+)
+def test_text_that_other_yaml_readers_turn_into_something_else(
+    plain: str,
+) -> None:
+    [device] = devices(SLICE.replace("A100", plain))
+    assert device.attributes["model"] == plain
+
+
+@pytest.mark.parametrize("quoted", ['"yes"', "'08'", "!!str on", '"1e3"'])
+def test_quotes_make_text_of_anything(quoted: str) -> None:
+    [device] = devices(SLICE.replace("A100", quoted))
+    assert device.attributes["model"] == quoted.rsplit(maxsplit=1)[-1].strip(
+        "'\""
     )
-    [device] = devices(text)
-    assert device.name == "on"
-    assert device.attributes["model"] == "yes"
-    for plain in (
-        "2026-01-01",
-        "10:10",
-        "no",
-        "off",
-        "1e3",
-        "=",
-        "0x",
-        "08",
-        "NaN",
-    ):
-        assert (
-            devices(SLICE.replace("A100", plain))[0].attributes["model"]
-            == plain
-        )
+
+
+@pytest.mark.parametrize(
+    ("kind", "plain", "meant"),
+    [
+        *(("bool", word, True) for word in ("y", "Yes", "ON", "True")),
+        *(("bool", word, False) for word in ("N", "no", "Off", "FALSE")),
+        ("int", "08", 8),
+        ("int", "0_9", 9),
+        ("int", "1e3", 1000),
+        ("int", "5.0", 5),
+        ("int", "0X1f", 31),
+        ("int", "0O17", 15),
+        ("int", "-0B11", -3),
+        ("int", "!!float 3", 3),
+    ],
+)
+def test_what_kubernetes_takes_for_no_text_without_quotes(
+    kind: str, plain: str, meant: int
+) -> None:
+    [device] = devices(SLICE.replace("{string: A100}", f"{{{kind}: {plain}}}"))
+    assert device.attributes["model"] == meant
+    assert findings_of_error(
+        SLICE.replace("A100", plain.rsplit(maxsplit=1)[-1])
+    ).startswith("a.yaml:12:15: ResourceSlice s: spec.devices[0]")
 
 
 def test_versions_need_quotes_only_where_they_look_like_numbers() -> None:
     [device] = devices(SLICE.replace("{string: A100}", "{version: 580.126.9}"))
     assert device.attributes["model"] == Version("580.126.9")
     assert findings_of_error(
-        SLICE.replace("{string: A100}", "{version: 1.0}")
-    ).endswith("must be a string, not 1.0")
+        SLICE.replace("{string: A100}", "{version: 1.5}")
+    ).endswith("must be a string, not 1.5")
 
 
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
         ("0.1", "100m"),
-        ("1e3", "1e3"),
+        ("1e3", "1k"),
         ("10", "10"),
         ("0x10", "16"),
         ("010", "8"),
@@ -345,7 +365,7 @@ def test_anchors_and_merge_keys() -> None:
 
 def test_keys_become_text() -> None:
     text = NODE.replace(
-        "{name: n}", "{name: n, labels: {1: a, true: b, 0.5: c, x: d}}"
+        "{name: m}", "{name: m, labels: {1: a, true: b, 0.5: c, x: d}}"
     )
     assert load_text(text).nodes[0].metadata.labels == {
         "1": "a",

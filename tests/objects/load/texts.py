@@ -14,7 +14,7 @@ metadata:
   name: s
 spec:
   driver: gpu.example.com
-  nodeName: n
+  nodeName: m
   pool: {name: p, generation: 1, resourceSliceCount: 1}
   devices:
   - name: gpu-0
@@ -24,7 +24,7 @@ spec:
       memory: {value: 40Gi}
 """
 
-NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: n}\n"
+NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: m}\n"
 
 
 def findings_of_error(text: str | bytes, source: str = "a.yaml") -> str:

@@ -1,6 +1,8 @@
-"""Scalars of YAML as Kubernetes reads them: no dates, no ``yes`` for true, no numbers to base 60.
+"""Scalars of YAML as Kubernetes reads them: ``yes`` is true, ``08`` a number; no dates, no numbers to base 60.
 
 Also the errors for what cannot be read at a place of a text.
+
+Source: ``resolve.go`` of ``go.yaml.in/yaml/v2``, which ``sigs.k8s.io/yaml`` uses.
 """
 
 from __future__ import annotations
@@ -77,23 +79,53 @@ def _integer(text: str) -> int | float:
     digits = text.replace("_", "")
     bare = digits.lstrip("+-")
     value = int(digits, 8 if bare[:1] == "0" and bare[1:].isdecimal() else 0)
-    return value if -(1 << 63) <= value < 1 << 64 else float(value)
+    return value if _fits(value) else float(value)
 
 
-def _float(text: str) -> float:
+def _number(text: str) -> int | float | str:
+    """Return an integer that has no tag. Longer ones are read as decimals, and are text if they are none."""
+    value = _integer(text)
+    return value if isinstance(value, int) else _decimal(text)
+
+
+def _float(text: str) -> int | float:
+    """Return a float; a whole one of 64 bits is an integer in JSON."""
     value = float(text.replace("_", ""))
     if not math.isfinite(value):
         raise ValueError(text)
-    return value
+    return int(value) if value.is_integer() and _fits(value) else value
+
+
+def _decimal(text: str) -> int | float | str:
+    """Return a float that has no tag; it is text if it is none, or too large."""
+    try:
+        return _float(text)
+    except ValueError:
+        return text
+
+
+def _fits(number: float) -> bool:
+    """Return whether a whole number has 64 bits."""
+    return -(1 << 63) <= number < 1 << 64
+
+
+def _endless(text: str) -> float:
+    """Refuse what has no end, or is no number: JSON has neither."""
+    raise ValueError(text)
 
 
 def _bool(text: str) -> bool:
-    return {"true": True, "false": False}[text.lower()]
+    return _TRUTH[text.lower()]
 
 
 def _null(_text: str) -> None:
     return None
 
+
+_TRUTH: Final = {
+    **dict.fromkeys(("y", "yes", "true", "on"), True),
+    **dict.fromkeys(("n", "no", "false", "off"), False),
+}
 
 _TAGGED: Final[Mapping[str, Callable[[str], Scalar]]] = {
     f"{_TAG}str": str, f"{_TAG}int": _integer, f"{_TAG}float": _float, f"{_TAG}bool": _bool, f"{_TAG}null": _null
@@ -105,18 +137,28 @@ _PLAIN: Final[
 """By the first character: which texts without quotes are no text, and what makes a value of them."""
 
 for _make, _pattern, _first in (
-    (_bool, "true|True|TRUE|false|False|FALSE", "tTfF"),
     (
-        _integer,
-        "[-+]?(?:0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)",
+        _bool,
+        "|".join(
+            spelling
+            for word in _TRUTH
+            for spelling in (word, word.capitalize(), word.upper())
+        ),
+        "yYnNtTfFoO",
+    ),
+    # Underscores count nowhere in a number, but for one that starts with a point.
+    (
+        _number,
+        "[-+]?_*(?:0_*(?:[xX]_*[0-9a-fA-F][0-9a-fA-F_]*|[bB]_*[01][01_]*|[oO]?_*[0-7][0-7_]*)?|[1-9][0-9_]*)",
         "-+0123456789",
     ),
     (
-        _float,
-        r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?",
-        "-+.0123456789",
+        _decimal,
+        r"[-+]?_*(?:\._*[0-9][0-9_]*|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE]_*[-+]?_*[0-9][0-9_]*)?",
+        "-+0123456789",
     ),
-    (_float, r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", "-+."),
+    (_decimal, r"\.[0-9]+(?:[eE][-+]?[0-9]+)?", "."),
+    (_endless, r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", "-+."),
     (_null, "~|null|Null|NULL|", ["~", "n", "N", ""]),
 ):
     for _character in _first:
