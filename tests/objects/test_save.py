@@ -10,7 +10,7 @@ import pytest
 
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.load import load_objects
-from dralloc.objects.save import dump_yaml, save
+from dralloc.objects.save import dump_yaml, require_writable, save
 from wire import Json, claim, node, request
 
 OBJECTS = [node(), claim("a", request()), claim("no", request())]
@@ -132,3 +132,18 @@ def test_a_directory_that_is_not_there_is_told(tmp_path: Path) -> None:
         DrallocError, match="cannot be written: No such file or directory"
     ):
         save(OBJECTS, tmp_path / "missing" / "x.yaml")
+
+
+def test_what_cannot_be_written_is_known_before(tmp_path: Path) -> None:
+    for path, why in (
+        (tmp_path / "missing" / "x.yaml", "No such file or directory"),
+        (tmp_path, "Is a directory"),
+    ):
+        with pytest.raises(DrallocError, match=f"cannot be written: {why}"):
+            require_writable(path)
+    kept = tmp_path / "x.yaml"
+    save(OBJECTS, kept)
+    for path in (kept, tmp_path / "y.yaml", Path(os.devnull)):
+        require_writable(path)
+    assert list(tmp_path.iterdir()) == [kept]
+    assert load_objects(kept) == OBJECTS

@@ -13,7 +13,6 @@ from dralloc.cli.console import Answers
 from dralloc.cli.option_sets import SCHEDULER
 from dralloc.cli.options import AnyPaths, Modes, Seeds
 from dralloc.objects.choices import Choices
-from dralloc.objects.errors import DrallocError
 
 if TYPE_CHECKING:
     from dralloc.solve.optimum import Progress
@@ -48,14 +47,11 @@ def report_command(  # noqa: PLR0913 - one parameter per option
     invocation: typer.Context,
 ) -> None:
     """Write the answers as one HTML page with pictures, and print what compare prints."""
-    from dralloc.objects.save import write_text
+    from dralloc.objects.save import require_writable, write_text
     from dralloc.show.page import page_renderer
 
     page = page_renderer()
-    if not to.parent.is_dir():
-        raise DrallocError(
-            f"{to}: cannot be written: there is no directory {to.parent}"
-        )
+    require_writable(to)
     records: list[Progress] = []
 
     def progress(record: Progress) -> None:

@@ -189,8 +189,16 @@ def simulate_command(  # noqa: PLR0913 - one parameter per option
     session: Answers,
 ) -> None:
     """Simulate pods that arrive, run and leave, under a policy."""
-    from dralloc.objects.save import write_text
+    from dralloc.objects.save import require_writable, write_text
 
+    # A run takes hours: what cannot be written is refused before it.
+    if report is not None:
+        from dralloc.show.page import page_renderer
+
+        page_renderer()
+    for file in (report, None if to == STDOUT else to):
+        if file is not None:
+            require_writable(file)
     cluster, arrivals = _arrivals(
         session.read(paths, choices), trace, drawn, recorded=recorded
     )

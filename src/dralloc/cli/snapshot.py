@@ -51,7 +51,10 @@ def snapshot_command(
 ) -> None:
     """Save what dralloc uses of a live cluster to a file."""
     from dralloc.live.snapshot import take_snapshot
+    from dralloc.objects.save import require_writable
 
+    if to != STDOUT:
+        require_writable(to)
     with session.busy("connecting"), live.server() as server:
         snapshot = take_snapshot(
             server,

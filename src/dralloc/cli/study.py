@@ -68,9 +68,11 @@ def study_command(  # noqa: PLR0913 - one parameter per option
     session: Checks,
 ) -> None:
     """Compare modes over many seeds and levels of demand, as a table."""
-    from dralloc.objects.save import write_text
+    from dralloc.objects.save import require_writable, write_text
 
     file = None if to == STDOUT else to
+    if file:
+        require_writable(file)
     with session.counting("study") as progress:
         table = dralloc.study(
             paths,

@@ -7,6 +7,8 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from errno import EISDIR
+from os import strerror
 from pathlib import Path
 from secrets import token_hex
 from typing import IO, Any, Final
@@ -16,7 +18,13 @@ import yaml
 
 from dralloc.objects.errors import DrallocError
 
-__all__ = ["dump_yaml", "save", "write_objects", "write_text"]
+__all__ = [
+    "dump_yaml",
+    "require_writable",
+    "save",
+    "write_objects",
+    "write_text",
+]
 
 # ----------------------------------------------------------------------------
 # Objects as YAML text, the way `load` reads them back.
@@ -122,6 +130,27 @@ def write_text(text: str, path: Path) -> None:
         file.write(text.encode())
 
 
+def require_writable(path: Path) -> None:
+    """Refuse at once a path that could not be written after long work. Nothing is left there.
+
+    Raises
+    ------
+    DrallocError
+        A file of this name cannot be written.
+    """
+    try:
+        target = path.resolve()
+        if target.is_dir():
+            raise IsADirectoryError(EISDIR, strerror(EISDIR))
+        if target.exists() and not target.is_file():  # a pipe or a device
+            return
+        partial = _partial(target)
+        partial.touch(exist_ok=False)
+        partial.unlink()
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
 @contextmanager
 def _whole_file(path: Path) -> Iterator[IO[bytes]]:
     """A file that takes the place of `path` at the end, unless something goes wrong; then it says what."""
@@ -131,8 +160,7 @@ def _whole_file(path: Path) -> Iterator[IO[bytes]]:
             with target.open("wb") as file:
                 yield file
             return
-        # Not named after the process: in containers the next one has the same number as one that was killed.
-        partial = target.with_name(f".dralloc-{token_hex(8)}.partial")
+        partial = _partial(target)
         try:
             with partial.open("xb") as file:
                 yield file
@@ -142,6 +170,14 @@ def _whole_file(path: Path) -> Iterator[IO[bytes]]:
         finally:
             partial.unlink(missing_ok=True)
     except OSError as error:
-        raise DrallocError(
-            f"{path}: cannot be written: {error.strerror or error}"
-        ) from None
+        raise _unwritable(path, error) from None
+
+
+def _partial(target: Path) -> Path:
+    """Return where a file is until it is complete."""
+    # Not named after the process: in containers the next one has the same number as one that was killed.
+    return target.with_name(f".dralloc-{token_hex(8)}.partial")
+
+
+def _unwritable(path: Path, error: OSError) -> DrallocError:
+    return DrallocError(f"{path}: cannot be written: {error.strerror or error}")

@@ -879,3 +879,19 @@ def test_the_command_wants_one_source_of_arrivals() -> None:
     assert simulate(SMALLEST, "--mix", "any=much").stderr == (
         "error: --mix any=much: expected TEMPLATE=SHARE, with a number for a share\n"
     )
+
+
+@pytest.mark.parametrize("option", ["--to", "--report"])
+def test_where_nothing_can_be_written_nothing_is_simulated(
+    tmp_path: Path, option: str
+) -> None:
+    trace = tmp_path / "trace.csv"
+    trace.write_text("time,duration,template\n0,60,large\n")
+    state = tmp_path / "state"
+    for target in (tmp_path, tmp_path / "missing" / "x"):
+        result = simulate(
+            SMALLEST, "--trace", trace, "--state", state, option, target
+        )
+        assert result.exit_code == Exit.INPUT
+        assert result.stderr.startswith(f"error: {target}: cannot be written: ")
+        assert not state.exists()

@@ -62,3 +62,14 @@ def test_errors_of_users() -> None:
     )
     assert "no mode 'worst'" in study(MODEL, "--modes", "worst").stderr
     assert study(MODEL, "--backend", "spark").exit_code == Exit.INPUT
+
+
+def test_a_table_that_cannot_be_written_is_refused_before(
+    tmp_path: Path,
+) -> None:
+    for target in (tmp_path, tmp_path / "missing" / "x.csv"):
+        result = study(MODEL, "--to", target)
+        assert result.exit_code == Exit.INPUT
+        assert result.stderr.startswith(f"error: {target}: cannot be written: ")
+    assert not list(tmp_path.iterdir())
+    assert not tmp_path.with_name(f"{tmp_path.name}.jsonl").exists()
