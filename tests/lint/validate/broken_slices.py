@@ -1134,6 +1134,20 @@ POLICIES: Final = (
         {RANGE: {"min": "1m"}},
     ),
     Broken(
+        "an amount beside fractions that is too large in thousandths",
+        SHARED,
+        {
+            f"{MEMORY}.value": "10P",
+            RANGE: {"min": "500m", "max": "9223372036854776"},
+        },
+        "policy-precision",
+        f"{RANGE}.max",
+        {
+            f"{MEMORY}.value": "10P",
+            RANGE: {"min": "500m", "max": "9223372036854775"},
+        },
+    ),
+    Broken(
         "a negative minimum with steps",
         SHARED,
         {RANGE: {"min": "-1Gi", "step": "1Gi"}},

@@ -30,6 +30,7 @@ DIFFERENT = {
     "a default above": [f"{RANGE}.max"],
     "a step back": [],
     "an amount finer than a thousandth": [],
+    "an amount beside fractions that is too large in thousandths": [],
     "a negative minimum with steps": [],
     "a policy of a counter": [],
     "a result with a bad toleration": [],
@@ -90,6 +91,17 @@ def test_earlier_servers_count_steps_in_whole_numbers() -> None:
     assert [
         violation.path for violation in validate(load_documents([half_steps]))
     ] == [f"{RANGE}.step"]
+
+
+def test_earlier_servers_compare_values_as_whole_numbers() -> None:
+    (case,) = (case for case in EVERY if case.what == "a value twice")
+    policy = RANGE.replace(".validRange", "")
+    halves = {policy: {"default": "1", "validValues": ["500m", "1"]}}
+    in_halves = edited(case.base, halves)
+    assert errors(in_halves, Features.of_kubernetes(EARLIER)) == [
+        f"{policy}.validValues[1]"
+    ]
+    assert not validate(load_documents([in_halves]))
 
 
 def test_dropped_fields_are_told_once_for_each_object() -> None:

@@ -54,6 +54,7 @@ MAX_COUNTERS: Final = 32
 MAX_VALUES: Final = 10
 _MILLI: Final = NANOS // 1000
 _INT64: Final = (2**63 - 1) * NANOS
+_INT64_MILLI: Final = (2**63 - 1) * _MILLI
 _COUNTER_ORIGIN: Final = (
     "resource.k8s.io validation, validateRequestPolicy; KEP-5075"
 )
@@ -174,6 +175,13 @@ def _value_unique(amount: _Policy, at: str) -> Iterator[Issue]:
         yield from unique(amount.policy.valid_values, f"{at}.validValues")
 
 
+def _value_whole(amount: _Policy, at: str) -> Iterator[Issue]:
+    """Values differ where they are rounded up to whole numbers."""
+    values = amount.policy.valid_values
+    if len(values) <= MAX_VALUES:
+        yield from unique(map(_whole, values), f"{at}.validValues")
+
+
 def _value_size(amount: _Policy, at: str) -> Iterator[Issue]:
     for index, value in enumerate(amount.policy.valid_values):
         if value > amount.total:
@@ -228,6 +236,9 @@ def _precision(bounded: _Range, at: str) -> Iterator[Issue]:
     for field, value in bounded.bounds.items():
         if value.nanos % _MILLI:
             yield Issue(f"{at}.{field}", f"{value} is finer than a thousandth")
+        elif bounded.fractional and abs(value.nanos) > _INT64_MILLI:
+            text = "is too large beside fractions: thousandths of it have more than 64 bits"
+            yield Issue(f"{at}.{field}", f"{value} {text}")
 
 
 def _bounds(bounded: _Range, at: str) -> Iterator[Issue]:
@@ -411,7 +422,12 @@ COUNTER_RULES: Final = (
             "A policy has at most 10 valid values.",
         ),
         ("policy-value-order", _value_order, "Valid values ascend."),
-        ("policy-value-unique", _value_unique, "Valid values differ."),
+        (
+            "policy-value-unique",
+            _value_unique,
+            "Valid values differ.",
+            _value_whole,
+        ),
         (
             "policy-value-size",
             _value_size,
@@ -456,7 +472,7 @@ COUNTER_RULES: Final = (
         (
             "policy-precision",
             _precision,
-            "Amounts have at most three decimal places.",
+            "Amounts have at most three decimal places, and beside such 64 bits in thousandths.",
             nothing,
         ),
         (
