@@ -331,7 +331,14 @@ def test_words_that_expressions_may_name_stay() -> None:
         ("x.matches('a.*')", True),
         ("size(x) > 3", True),
         ("cidr('10.0.0.0/8').containsIP(x)", True),
+        ("x == 'no' + 'de'", True),
+        ("x >= 'node-5'", True),
+        ("'node-5' < x", True),
+        ("y.join(',') == 'a,b'", True),
+        ("int(x) > 5", True),
         ("x == '.startsWith('", False),
+        ("x == 'a' // + 'b'", False),
+        ("x == 'a' && 5 + y > 6", False),
         ("x == 'a' && has(y.z)", False),
     ],
 )
@@ -349,6 +356,20 @@ def test_a_selector_that_looks_inside_of_redacted_text_is_a_warning() -> None:
     )
     _, redaction = planned(attribute("free"), device_class("gpu", text))
     assert list(redaction.warnings()) == []
+
+
+def test_a_name_beside_text_that_stays_is_a_warning() -> None:
+    """Only the literal is a name: the attribute has it in upper case, and stays."""
+    text = f"device.attributes['{DRIVER}'].host.lowerAscii() == 'node-0'"
+    redacted, redaction = planned(
+        attribute("NODE-0"), device_class("gpu", text)
+    )
+    assert "'node-0001'" in str(redacted).replace('"', "'")
+    assert "NODE-0" in str(redacted)
+    (warning,) = redaction.warnings()
+    assert warning.startswith(
+        "a selector looks inside of text and names something, which is redacted"
+    )
 
 
 @pytest.mark.parametrize(

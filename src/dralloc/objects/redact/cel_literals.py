@@ -21,7 +21,10 @@ _TOKEN: Final = re.compile(
 _WORD: Final = re.compile(r"[^\W_]+")
 _INSIDE: Final = re.compile(
     r"\.\s*(?:startsWith|endsWith|contains|matches|find|findAll|split|substring|indexOf|lastIndexOf|charAt|replace"
-    r"|lowerAscii|upperAscii|reverse|size|isGreaterThan|isLessThan|compareTo)\s*\(|\b(?:size|ip|cidr|isIP|isCIDR|semver|isSemver|quantity)\s*\("
+    r"|lowerAscii|upperAscii|reverse|join|size|isGreaterThan|isLessThan|compareTo)\s*\("
+    r"|\b(?:size|ip|cidr|isIP|isCIDR|semver|isSemver|quantity|int|uint|double|bytes|timestamp|duration)\s*\("
+    # A text that is put together, or that has an order, beside a literal, of which quotes are left.
+    r"|''\s*[<>+]|[<>+]=?\s*''"
 )
 
 
@@ -57,7 +60,10 @@ def code_words(expression: str) -> frozenset[str]:
 
 def looks_inside(expression: str) -> bool:
     """Return whether it does more with text than to compare it as a whole."""
-    return _INSIDE.search(_TOKEN.sub("''", expression)) is not None
+    code = _TOKEN.sub(
+        lambda token: " " if token["comment"] else "''", expression
+    )
+    return _INSIDE.search(code) is not None
 
 
 def _value(token: re.Match[str]) -> str | None:

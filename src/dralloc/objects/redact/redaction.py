@@ -149,6 +149,17 @@ class Redaction:
                     f"a selector looks inside of the text of {', '.join(sorted(read))}, which is redacted, "
                     f"so that it may choose other devices: {' '.join(expression.split())}"
                 )
+            elif self._names_something(expression):
+                yield (
+                    "a selector looks inside of text and names something, which is redacted, "
+                    f"so that it may choose other devices: {' '.join(expression.split())}"
+                )
+
+    def _names_something(self, expression: str) -> bool:
+        """Return whether a literal of an expression is redacted, maybe unlike the text that it stands for."""
+        literals: list[str] = []
+        with_literals(expression, literals.append)
+        return any(self._text(literal) != literal for literal in literals)
 
     def _leaf(self, mark: Mark, text: str) -> Any:
         if isinstance(mark, Name):
