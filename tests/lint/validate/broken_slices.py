@@ -110,6 +110,43 @@ METADATA: Final = (
         "metadata.ownerReferences.name",
     ),
     Broken(
+        "an owner with two groups",
+        SLICE,
+        {
+            "metadata.ownerReferences": [
+                {"apiVersion": "a/b/v1", "kind": "A", "name": "a", "uid": "1"}
+            ]
+        },
+        "metadata-owner",
+        "metadata.ownerReferences.apiVersion",
+        {
+            "metadata.ownerReferences": [
+                {"apiVersion": "b/v1", "kind": "A", "name": "a", "uid": "1"}
+            ]
+        },
+    ),
+    Broken(
+        "an event as owner",
+        SLICE,
+        {
+            "metadata.ownerReferences": [
+                {"apiVersion": "v1", "kind": "Event", "name": "a", "uid": "1"}
+            ]
+        },
+        "metadata-owner-event",
+        "metadata.ownerReferences",
+        {
+            "metadata.ownerReferences": [
+                {
+                    "apiVersion": "events.k8s.io/v1",
+                    "kind": "Event",
+                    "name": "a",
+                    "uid": "1",
+                }
+            ]
+        },
+    ),
+    Broken(
         "two controllers",
         SLICE,
         {

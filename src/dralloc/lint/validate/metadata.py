@@ -85,14 +85,26 @@ def _annotation_size(meta: ObjectMeta, at: str) -> Iterator[Issue]:
 
 def _owners(meta: ObjectMeta, at: str) -> Iterator[Issue]:
     for owner in meta.owner_references:
+        # Of more than a group and a version, the API server reads neither.
+        _, slash, version = owner.api_version.partition("/")
+        version = version if slash else owner.api_version
         required_fields = {
-            "apiVersion": owner.api_version.rpartition("/")[2],
+            "apiVersion": "" if "/" in version else version,
             "kind": owner.kind,
             "name": owner.name,
         }
         for name, value in required_fields.items():
             if not value:
                 yield Issue(f"{at}.ownerReferences.{name}", "must not be empty")
+
+
+def _event_owner(meta: ObjectMeta, at: str) -> Iterator[Issue]:
+    for owner in meta.owner_references:
+        if owner.kind == "Event" and owner.api_version in ("v1", "/v1"):
+            yield Issue(
+                f"{at}.ownerReferences",
+                f"Event/{owner.name} cannot be an owner: no event of v1 can",
+            )
 
 
 def _owner_uid(meta: ObjectMeta, at: str) -> Iterator[Issue]:
@@ -189,6 +201,11 @@ METADATA_RULES: Final = (
             "Annotations have at most 256 KiB.",
         ),
         ("metadata-owner", _owners, "An owner has apiVersion, kind and name."),
+        (
+            "metadata-owner-event",
+            _event_owner,
+            "No event is an owner.",
+        ),
         (
             "metadata-one-controller",
             _one_controller,
