@@ -82,7 +82,9 @@ def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
 
 
 @contextmanager
-def hanging_up(tmp_path: Path, heard: list[bytes]) -> Iterator[Path]:
+def hanging_up(
+    tmp_path: Path, heard: list[bytes], scheme: str = "http"
+) -> Iterator[Path]:
     """A server that hears requests and answers none."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
@@ -95,7 +97,7 @@ def hanging_up(tmp_path: Path, heard: list[bytes]) -> Iterator[Path]:
 
         Thread(target=listen, daemon=True).start()
         yield write_kubeconfig(
-            tmp_path, f"http://127.0.0.1:{listening.getsockname()[1]}"
+            tmp_path, f"{scheme}://127.0.0.1:{listening.getsockname()[1]}"
         )
 
 
@@ -114,6 +116,25 @@ def test_a_change_without_answer_is_not_repeated_and_a_question_is(
         assert len(heard) == 1
         assert heard[0].startswith(b"PATCH /x HTTP/1.1")
         assert b"application/merge-patch+json" in heard[0]
+        with pytest.raises(SnapshotError):
+            api.wire.send("GET", "/x")
+        assert len(heard) == 1 + 1 + QUICK.retries
+
+
+def test_a_handshake_that_ends_early_is_no_answer_either(
+    tmp_path: Path,
+) -> None:
+    """Load balancers close connections so, while the server behind them is away."""
+    heard: list[bytes] = []
+    with (
+        hanging_up(tmp_path, heard, "https") as kubeconfig,
+        connect(kubeconfig, limits=QUICK) as api,
+    ):
+        with pytest.raises(
+            Unanswered, match="whether it was done is not known"
+        ):
+            api.wire.send("PATCH", "/x", {}, {"a": 1})
+        assert len(heard) == 1
         with pytest.raises(SnapshotError):
             api.wire.send("GET", "/x")
         assert len(heard) == 1 + 1 + QUICK.retries

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from ssl import SSLEOFError
 from threading import TIMEOUT_MAX, Thread
 from time import monotonic, sleep
 from typing import Any, Final, TypeVar
@@ -228,7 +229,10 @@ class Transport:
             failure = SnapshotError(f"{self.host}: {cause}")
             if isinstance(cause, NewConnectionError | ConnectTimeoutError):
                 raise _Later(failure, 0, unsent=True) from None
-            if isinstance(cause, ProtocolError | ReadTimeoutError):
+            # Behind a load balancer, a server that is away is a handshake without end.
+            if isinstance(cause, ProtocolError | ReadTimeoutError) or any(
+                isinstance(why, SSLEOFError) for why in cause.args
+            ):
                 raise _Later(failure, 0) from None
             raise failure from None
         if answer.status // 100 != 2:
