@@ -363,6 +363,28 @@ def test_anchors_and_merge_keys() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("mapping", "name"),
+    [
+        ("{<<: *base, name: own}", "own"),
+        ("{name: own, <<: *base}", "base"),
+        ("{name: own, <<: [{name: other}, *base]}", "other"),
+        ("{<<: *base, name: own, <<: {allNodes: true}}", "own"),
+    ],
+)
+def test_what_is_merged_counts_where_it_stands(mapping: str, name: str) -> None:
+    """As in kubectl, and unlike in YAML 1.1."""
+    text = SLICE + f"  - &base {{name: base}}\n  - {mapping}\n"
+    assert devices(text)[-1].name == name
+
+
+def test_a_key_may_be_merged_and_there_but_not_there_twice() -> None:
+    for twice in ("{name: a, name: b}", "{<<: {name: a}, name: b, name: c}"):
+        assert 'the key "name" is there twice' in findings_of_error(
+            f"{SLICE}  - {twice}\n"
+        )
+
+
 def test_keys_become_text() -> None:
     text = NODE.replace(
         "{name: m}", "{name: m, labels: {1: a, true: b, 0.5: c, x: d}}"

@@ -99,9 +99,12 @@ class _OpenNode:
 
 @dataclass(slots=True)
 class _Mapping(_OpenNode):
+    """What it merges counts where it stands, as in kubectl: more than the keys before it, less than later ones."""
+
     key: str | None = None
     merges: bool = False
-    merged: list[dict[str, Any]] = field(default_factory=list)
+    merged: set[str] = field(default_factory=set)
+    """Keys that it has of others alone, and may have itself."""
 
     @property
     def wants_key(self) -> bool:
@@ -115,30 +118,23 @@ class _Mapping(_OpenNode):
         else:
             self.value[self.key], self.key = value, None
 
-    def close(self, size: int) -> None:
-        """Merge: its own keys count more than merged ones, and the last of these most."""
-        _OpenNode.close(self, size)
-        if self.merged:
-            self.value = {
-                key: value
-                for part in (*self.merged, self.value)
-                for key, value in part.items()
-            }
-
     def _merge(self, value: Any, event: yaml.Event) -> None:
         """Take what a merge key names: in a list, the first counts most."""
         parts = value[::-1] if isinstance(value, list) else [value]
         if not all(isinstance(part, dict) for part in parts):
             raise refused("only mappings can be merged", event.start_mark)
-        self.merged += parts
+        for part in parts:
+            self.merged |= part.keys() - self.value.keys()
+            self.value |= part
         self.merges = False
 
     def _new_key(self, value: Any, event: yaml.Event) -> str:
         if isinstance(value, list | dict):
             raise refused("a key must be text", event.start_mark)
         key = value if isinstance(value, str) else json.dumps(value)
-        if key in self.value:
+        if key in self.value and key not in self.merged:
             raise refused(f'the key "{key}" is there twice', event.start_mark)
+        self.merged.discard(key)
         return key
 
 
