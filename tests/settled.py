@@ -77,9 +77,7 @@ def without(whole: Cluster, pods: Collection[ClaimKey]) -> Cluster:
     used = {key for pod in kept for key in whole.claims_of_pods[pod.key]}
     freed = {key for pod in pods for key in whole.claims_of_pods[pod]} - used
     freed |= {
-        claim.key
-        for owner, claim in extended_claims(whole.claims)
-        if owner in pods
+        claim.key for owner, claim in extended_claims(whole) if owner in pods
     }
     return replace(
         whole,

@@ -57,7 +57,7 @@ class Scenario:
         containers of the pod ask for these resources no more: the same is asked for once, under the same name.
         """
         pods = self.cluster.claims_of_pods
-        owned = extended_claims(self.cluster.claims)
+        owned = extended_claims(self.cluster)
         extended = {
             claim.key: owner
             for owner, claim in owned

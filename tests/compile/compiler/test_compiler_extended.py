@@ -290,6 +290,19 @@ def test_an_allocated_claim_of_the_pod_is_used_and_another_one_made_anew() -> (
     assert [claim.key.name for claim in demand.claims] != ["old"]
 
 
+def test_an_allocated_claim_of_an_earlier_pod_of_that_name_is_not_used() -> (
+    None
+):
+    """Upstream's scheduler tells them by the UID of the pod; what such a claim holds stays in use."""
+    earlier = made_before(allocated("old", {"device": "gpu-0"}))
+    earlier["metadata"]["ownerReferences"][0]["uid"] = "uid-earlier"
+    given = compiled(extended_class(), pod(container(gpu=1)), earlier)
+    (demand,) = given.problem.demands
+    assert [claim.key.name for claim in demand.claims] != ["old"]
+    (written,) = allocated_claims(given, first_fit(given.problem))
+    assert [result.device for result in written.results] == ["gpu-1"]
+
+
 def test_amounts_that_no_claim_can_ask_for() -> None:
     below = r'Pod default/p: .*requests\["example.com/gpu"\]: must not be negative, but is -3'
     with pytest.raises(InputError, match=below):

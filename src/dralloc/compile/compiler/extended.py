@@ -32,6 +32,7 @@ from dralloc.objects.api import (
 )
 from dralloc.objects.api.disclosure import EXTENDED_RESOURCE_ANNOTATION
 from dralloc.objects.api.owners import generated_name
+from dralloc.objects.assembly.claiming import belongs_to
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import Finding, InputError
 from dralloc.objects.features import Features
@@ -78,7 +79,7 @@ def with_extended_resources(
         return Extended(cluster)
     classes, existing = (
         classes_by_resource(cluster.classes.values()),
-        dict(extended_claims(cluster.claims)),
+        dict(extended_claims(cluster)),
     )
     plugins = _plugins(nodes, classes)
     used = {pod: claim for pod, claim in existing.items() if claim.is_allocated}
@@ -184,14 +185,20 @@ def classes_by_resource(
 
 
 def extended_claims(
-    claims: Sequence[ResourceClaim],
+    cluster: Cluster,
 ) -> Iterator[tuple[ClaimKey, ResourceClaim]]:
-    """The claims that a scheduler made for extended resources, by their pods."""
-    for claim in claims:
+    """The claims that a scheduler made for extended resources, by their pods (``findExtendedResourceClaim``).
+
+    Those of an earlier pod with the name of one of the cluster are left out.
+    """
+    for claim in cluster.claims:
         if claim.is_extended:
             for owner in claim.metadata.owner_references:
                 if owner.kind == Pod.kind and owner.controller:
-                    yield ClaimKey(claim.key.namespace, owner.name), claim
+                    key = ClaimKey(claim.key.namespace, owner.name)
+                    pod = cluster.pods_by_key.get(key)
+                    if pod is None or belongs_to(claim, pod):
+                        yield key, claim
 
 
 def _amount(pod: Pod, container: Container, resource: str) -> int:

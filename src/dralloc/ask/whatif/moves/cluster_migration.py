@@ -84,7 +84,7 @@ class ClaimUsers:
         }
         # Pods do not name the claims that a scheduler made for their extended resources (KEP-5004): these name the pod.
         extended: dict[ClaimKey, list[ClaimKey]] = defaultdict(list)
-        for owner, claim in extended_claims(cluster.claims):
+        for owner, claim in extended_claims(cluster):
             extended[owner].append(claim.key)
         self.claims_of = {
             pod.key: tuple(
