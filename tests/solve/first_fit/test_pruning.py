@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from crowd_strategies import crowds
 from dralloc.compile.compiler import compile_cluster
@@ -240,6 +241,103 @@ def test_equal_pods_go_on_where_the_last_one_landed() -> None:
         2,
     ]
     assert quick.placements == plain.placements
+
+
+SHARED_MEMORY = {"memory": {"value": "4", "requestPolicy": {"default": "1"}}}
+
+
+def being_updated(of_counters: Sequence[Json]) -> list[Json]:
+    """A pool of which node-1 sees the next generation, without counters: one device, which can be shared."""
+    shared = slotted("gpu-0", shared=True, slots=False)
+    return [
+        resource_slice(
+            name="counters",
+            count=2,
+            sharedCounters=[counters("set", slots="1")],
+        ),
+        resource_slice(of_counters, name="devices", count=2),
+        resource_slice([shared], name="next", generation=2, nodeName="node-1"),
+    ]
+
+
+def on_node(index: int, name: str, wanted: str, count: int = 1) -> list[Json]:
+    """A pod for one node, with a claim for devices."""
+    return [
+        claim(name, request("r", wanted, count=count)),
+        pod(name, name, nodeSelector={"number": str(index)}),
+    ]
+
+
+def named(*names: str) -> str:
+    return f"device.attributes['gpu.example.com'].name in {list(names)}"
+
+
+def two_nodes(*objects: Json | Sequence[Json]) -> Problem:
+    nodes = [node(f"node-{index}", number=str(index)) for index in range(2)]
+    return compile_cluster(cluster(device_class(), nodes, *objects)).problem
+
+
+def slotted(name: str, *, shared: bool = False, slots: bool = True) -> Json:
+    sharing = {"allowMultipleAllocations": True, "capacity": SHARED_MEMORY}
+    return device(
+        name,
+        {"name": name},
+        **(sharing if shared else {}),
+        **({"consumesCounters": consumes("set", slots="1")} if slots else {}),
+    )
+
+
+def test_a_share_that_another_generation_opens_is_found_by_equal_pods() -> None:
+    """Who shares a device that is in use asks for no counters, whatever version others have opened it by (upstream)."""
+    devices = [
+        slotted("gpu-1"),
+        slotted("gpu-0", shared=True),
+        slotted("gpu-2", slots=False),
+        slotted("gpu-3", slots=False),
+    ]
+    anything = "device.attributes['gpu.example.com'].name != 'gpu-1'"
+    problem = two_nodes(
+        being_updated(devices),
+        on_node(0, "a", named("gpu-1")),
+        on_node(0, "b", anything),
+        on_node(1, "c", "true"),
+        on_node(0, "d", anything),
+    )
+    quick, plain = both(problem)
+    assert quick.placements == plain.placements
+    got = [
+        problem.devices[placement.grants[0][0].device].id.device
+        for placement in quick.placements
+    ]
+    assert got == ["gpu-1", "gpu-2", "gpu-0", "gpu-0"]
+
+
+@st.composite
+def updates(draw: st.DrawFn) -> Problem:
+    """A pool that is being updated, and pods on either of its nodes of which many ask for the same."""
+    devices = [
+        slotted("gpu-0", shared=True),
+        slotted("gpu-1"),
+        *(slotted(f"gpu-{index}", slots=False) for index in range(2, 6)),
+    ]
+    others = [f"gpu-{index}" for index in (0, *range(2, 6))]
+    pods = [on_node(0, "first", named("gpu-1"))]
+    for index in range(draw(st.integers(3, 6))):
+        where, count = draw(st.integers(0, 1)), 1
+        # Who asks for something else on the one node does not end the search on the other.
+        wanted = "true" if where else named(*others)
+        if not where:
+            count = draw(st.sampled_from([1, 1, 1, 2]))
+        pods.append(on_node(where, f"p{index}", wanted, count))
+    return two_nodes(being_updated(draw(st.permutations(devices))), *pods)
+
+
+@settings(max_examples=examples(500), deadline=None)
+@given(updates())
+def test_same_answers_while_a_pool_is_updated(problem: Problem) -> None:
+    quick, plain = both(problem)
+    assert quick.placements == plain.placements
+    assert errors(quick) == errors(plain)
 
 
 def test_what_a_gang_gives_back_is_found_again() -> None:

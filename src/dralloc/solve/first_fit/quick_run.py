@@ -366,7 +366,11 @@ class QuickRun(PlainRun):
                 [alternative] = claim.requests[0].alternatives
                 listed = candidates.lists[claim_index, 0, 0]
                 devices = _take_first(
-                    self._problem, self._ledger, alternative, listed
+                    self._problem,
+                    self._ledger,
+                    alternative,
+                    listed,
+                    for_good=self._index.shrinks(candidates.node),
                 )
                 if devices is None:
                     nothing_on(self._problem.nodes[candidates.node])
@@ -399,8 +403,15 @@ def _take_first(
     ledger: SearchLedger,
     alternative: Alternative,
     listed: CandidateList,
+    *,
+    for_good: bool,
 ) -> tuple[DeviceIndex, ...] | None:
     """Take the first devices that can be had: the first solution of the search, if its first descent succeeds.
+
+    Parameters
+    ----------
+    for_good
+        Whether what cannot be had now never can (see `CandidateIndex.shrinks`).
 
     Returns
     -------
@@ -436,8 +447,9 @@ def _take_first(
             first = position
         devices_taken.append(device_index)
         if len(devices_taken) == alternative.count:
-            # What is before the first device was in use, or did not fit, for good.
-            listed.start = first
+            # What is before the first device was in use, or did not fit.
+            if for_good:
+                listed.start = first
             return tuple(devices_taken)
     ledger.revert()
     if blocked:
