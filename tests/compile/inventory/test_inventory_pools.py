@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
@@ -24,7 +25,9 @@ from wire import (
 )
 
 
-def inventory(*objects: Json, features: Features = ALL_FEATURES) -> Inventory:
+def inventory(
+    *objects: Json | list[Json], features: Features = ALL_FEATURES
+) -> Inventory:
     given = cluster(*objects)
     return take_inventory(
         given.slices, given.nodes, given.claims, frozenset(), features
@@ -51,6 +54,30 @@ def test_slices_are_searched_by_name_and_devices_as_listed() -> None:
         resource_slice([device("z")], name="slice-1", count=2),
     )
     assert offered(cluster_inventory, "node-0") == ["z", "b", "a"]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(
+    ("named", "shared", "state"),
+    [(2, 3, PoolState.USABLE), (3, 2, PoolState.INCOMPLETE)],
+)
+@pytest.mark.parametrize("what", ["counters", "devices"])
+def test_slices_that_name_the_node_say_how_many_there_have_to_be(
+    what: str, named: int, shared: int, state: PoolState, *, turned: bool
+) -> None:
+    """Upstream puts them before all others of the pool, however they are listed."""
+    rest = resource_slice(
+        [device("b")], name="all", count=shared, allNodes=True
+    )
+    if what == "counters":
+        rest = resource_slice(
+            name="all",
+            count=shared,
+            sharedCounters=[counters("set", slots="1")],
+        )
+    slices = [rest, resource_slice([device("a")], name="own", count=named)]
+    cluster_inventory = inventory(node(), slices[::-1] if turned else slices)
+    assert states(cluster_inventory, "node-0") == {"pool-0": state}
 
 
 def test_pools_are_searched_by_driver_and_name() -> None:

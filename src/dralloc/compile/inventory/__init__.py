@@ -538,6 +538,20 @@ def _visit_nodes(
             )
         return conditional, PoolAccess(pool, view.state, offered, view.reason)
 
+    def in_order(
+        with_counters: Sequence[int], relevant: Sequence[int]
+    ) -> tuple[int, ...]:
+        """The slices that matter to a node, in upstream's order: the first says how many there have to be.
+
+        Those that name the node come first, then all others as they are given (``slicesOnNode``, ``slicesShared``).
+        """
+        named = [
+            index for index in relevant if catalog.slices[index].spec.node_name
+        ]
+        others = [index for index in relevant if index not in named]
+        shared = sorted((*with_counters, *others)) if others else with_counters
+        return (*named, *shared)
+
     # A pool of which a node sees only counters has no devices for it, but it can still be incomplete or invalid.
     counters = {
         pool: access(pool, tuple(relevant))
@@ -550,7 +564,7 @@ def _visit_nodes(
     }
     for node, reached in zip(nodes, by_node, strict=True):
         seen = {
-            pool: access(pool, (*everywhere.get(pool, ()), *relevant))
+            pool: access(pool, in_order(everywhere.get(pool, ()), relevant))
             for pool, relevant in sorted(reached.items())
         }
         visible = [
