@@ -153,9 +153,11 @@ def test_configs_of_classes_then_of_the_claim_with_their_requests() -> None:
     ]
 
 
-def term(key: str, value: str) -> Json:
+def term(key: str, *values: str) -> Json:
     return {
-        "matchExpressions": [{"key": key, "operator": "In", "values": [value]}]
+        "matchExpressions": [
+            {"key": key, "operator": "In", "values": list(values)}
+        ]
     }
 
 
@@ -208,6 +210,28 @@ def test_network_attached_devices_merge_their_selectors() -> None:
     )
     assert wire_forms["a"]["nodeSelector"] == selector(
         {"matchExpressions": merged}
+    )
+
+
+def test_equal_requirements_are_written_once_whatever_the_order_of_their_values() -> (
+    None
+):
+    slices = [
+        resource_slice(
+            [device(name)],
+            name=name,
+            pool=name,
+            nodeSelector=selector(term("zone", *zones)),
+        )
+        for name, zones in {"x": "ab", "y": "ba", "z": "a"}.items()
+    ]
+    wire_forms = written(
+        node(zone="a"), device_class(), slices, claim("a", request(count=3))
+    )
+    both, only = term("zone", "a", "b"), term("zone", "a")
+    conditions = both["matchExpressions"] + only["matchExpressions"]
+    assert wire_forms["a"]["nodeSelector"] == selector(
+        {"matchExpressions": conditions}
     )
 
 

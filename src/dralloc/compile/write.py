@@ -5,7 +5,7 @@ Source: upstream's ``Allocate`` (results, configuration) and ``createNodeSelecto
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import NAMESPACE_URL, uuid5
 
@@ -248,17 +248,31 @@ def _node_selector(
             else ()
         ):
             # All must hold, so each of them is written once. (A device's selector has one term.)
-            fields += (
-                field for field in term.match_fields if field not in fields
-            )
-            expressions += (
-                expression
-                for expression in term.match_expressions
-                if expression not in expressions
-            )
+            _add_new(term.match_fields, fields)
+            _add_new(term.match_expressions, expressions)
     if not fields and not expressions:
         return None
     term = NodeSelectorTerm(
         match_fields=tuple(fields), match_expressions=tuple(expressions)
     )
     return NodeSelector(node_selector_terms=(term,))
+
+
+def _add_new(
+    requirements: Iterable[NodeSelectorRequirement],
+    known: list[NodeSelectorRequirement],
+) -> None:
+    """Add the requirements that are not there yet; the order of their values makes no difference (upstream's rule)."""
+    told = {_told_by(requirement) for requirement in known}
+    for requirement in requirements:
+        if _told_by(requirement) not in told:
+            told.add(_told_by(requirement))
+            known.append(requirement)
+
+
+def _told_by(requirement: NodeSelectorRequirement) -> Hashable:
+    return (
+        requirement.key,
+        requirement.operator,
+        frozenset(requirement.values),
+    )
