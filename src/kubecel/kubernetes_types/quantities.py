@@ -256,11 +256,11 @@ def _decimal(sign: str, digits: str, scale: int, format: Format) -> Quantity:
 def _amount(
     sign: str, value: int, scale: int, format: Format, *, fast: bool
 ) -> Quantity:
-    """``value * 10**scale``, rounded up to a nano, and capped where Kubernetes keeps no int64."""
+    """``value * 10**scale``, rounded up to a nano; Kubernetes caps what has a binary suffix, and nothing else."""
     nano_scale = scale + 9
     nanos = value * int(10 ** max(nano_scale, 0))
     nanos = -(-nanos // int(10 ** max(-nano_scale, 0)))
-    if not fast:
+    if format is Format.BINARY:
         nanos = min(nanos, _MAX)
     if sign == "-":
         nanos = -nanos
