@@ -125,6 +125,8 @@ NOT_QUANTITIES = [
 INT64 = {
     "1": True, "1k": True, "1.e3": True, "1e3": True, "1Gi": True, "0": True,
     "1.0": False, "1000m": False, "0.5Ki": False, "1Ei": False, "9223372036854775808": False,
+    "1.23456789012345678e17": True, "0.123456789012345678e18": False,
+    ".123456789012345678e18": False, "00.12345678901234567e17": True,
 }  # fmt: skip
 
 

@@ -213,7 +213,8 @@ def parse_quantity(text: str) -> Quantity:
             f"{_shown(text)} is not a quantity: a number with an optional suffix like m, k, Mi or e3"
         )
     sign, integer, _, fraction, suffix = (part or "" for part in match.groups())
-    digits = integer.lstrip("0") + fraction
+    # As upstream counts: in front of a point stands at least one digit, a zero if need be.
+    digits = (integer.lstrip("0") or "0") + fraction
     scale = -len(fraction)
     if suffix in _BINARY:
         power = _BINARY[suffix]
@@ -221,7 +222,7 @@ def parse_quantity(text: str) -> Quantity:
         fast = (
             scale == 0 and len(digits) + power * 3 // 10 < _FAST_BINARY_DIGITS
         )
-        value = int(digits or "0") << power
+        value = int(digits) << power
         return _amount(sign, value, scale, Format.BINARY, fast=fast)
     if suffix in _DECIMAL:
         return _decimal(sign, digits, scale + _DECIMAL[suffix], Format.DECIMAL)
@@ -231,7 +232,7 @@ def parse_quantity(text: str) -> Quantity:
             f"{text!r} is not a quantity: unknown suffix {suffix!r}"
         )
     power = int(exponent[1])
-    if len(digits) + scale + power > _MOST_DIGITS:
+    if len(integer.lstrip("0")) + power > _MOST_DIGITS:
         raise QuantitySyntaxError(
             f"{text!r} is not a quantity: it has more than {_MOST_DIGITS} digits"
         )
@@ -248,7 +249,7 @@ def _shown(text: str) -> str:
 
 
 def _decimal(sign: str, digits: str, scale: int, format: Format) -> Quantity:
-    value = int(digits or "0")
+    value = int(digits)
     fast = len(digits) <= _FAST_DIGITS and scale >= -9
     return _amount(sign, value, scale, format, fast=fast)
 
