@@ -205,15 +205,17 @@ def _fixed(value: Value, precision: int) -> str:
 
 
 def _scientific(value: Value, precision: int) -> str:
+    """Six digits behind the point, whatever the precision is: upstream takes it for the least width."""
     number = _double("e", value)
     if not math.isfinite(number):
-        return _not_finite(number)
-    mantissa, _, exponent = f"{number:.{precision}e}".partition("e")
+        return _not_finite(number).rjust(precision)
+    mantissa, _, exponent = f"{number:.6e}".partition("e")
     power = (
         f"{int(exponent):03}" if int(exponent) < 0 else f"{int(exponent):02}"
     )
     # As people write powers of ten, with narrow spaces that do not break.
-    return f"{mantissa}\u202f\u00d7\u202f10{power.translate(_SUPERSCRIPT)}"
+    text = f"{mantissa}\u202f\u00d7\u202f10{power.translate(_SUPERSCRIPT)}"
+    return text.rjust(precision)
 
 
 def _integer(letter: str) -> Callable[[Value, int], str]:
