@@ -19,6 +19,31 @@ from kubecel.kubernetes_types.urls import is_url, parse_url
         ("///c", "", "", "", "///c"),
         ("/é{}", "", "", "", "/%C3%A9%7B%7D"),
         ("*", "", "", "", "*"),
+        # Go 1.26 (net/url, parseHost): several hosts, where it is not HTTP, and zones.
+        ("mongodb://a:1,b:2/", "a:1,b:2", "a:1,b", "2", "/"),
+        ("//a:1:2", "a:1:2", "a:1", "2", ""),
+        ("http://a]b/", "a]b", "a]b", "", "/"),
+        (
+            "http://[::ffff:1.2.3.4]:/",
+            "[::ffff:1.2.3.4]:",
+            "::ffff:1.2.3.4",
+            "",
+            "/",
+        ),
+        (
+            "http://u@[fe80::1%25%65n%200é]",
+            "[fe80::1%en 0é]",
+            "fe80::1%en 0é",
+            "",
+            "",
+        ),
+        (
+            "http://[fe80::1%25%2520]:1",
+            "[fe80::1%%20]:1",
+            "fe80::1%%20",
+            "1",
+            "",
+        ),
     ],
 )
 def test_parts(
@@ -48,6 +73,18 @@ def test_parts(
         "/\n",
         "https://a%41/",
         "http://u^@a",
+        "http://::1/",
+        "HTTPS://localhost:80:80/",
+        "ftp://a:1:b/",
+        "http://[abc]/",
+        "http://[]/",
+        "http://[1.2.3.4]/",
+        "http://a[::1]/",
+        "http://[::1%en0]/",
+        "http://[::1%25]/",
+        "http://[::1%25a%2Fb]/",
+        "http://[::1%25%c3%a9]/",
+        "http://[::1%25a^]/",
     ],
 )
 def test_what_is_no_url(text: str) -> None:

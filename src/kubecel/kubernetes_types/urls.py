@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass
+from ipaddress import IPv6Address
 from typing import Final
 from urllib.parse import quote, unquote_to_bytes
 
@@ -17,6 +18,13 @@ _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _HOST: Final = re.compile(
     r"(?:[A-Za-z0-9\-_.~!$&'()*+,;=:\[\]<>\"\u0080-\U0010ffff]|%25|%[89A-Fa-f][0-9A-Fa-f])*"
 )
+_ZONE: Final = re.compile(
+    r"(?:[A-Za-z0-9\-_.~!$&'()*+,;=:\[\]<>\"\u0080-\U0010ffff]|%[0-9A-Fa-f]{2})+"
+)
+_ESCAPE: Final = re.compile("%([0-9A-Fa-f]{2})")
+_ESCAPED_IN_ZONE: Final = re.compile(r"[A-Za-z0-9\-_.~!$&'()*+,;=:\[\]<>\" %]")
+_STRICT_SCHEMES: Final = frozenset({"http", "https"})
+"""Those in which only a port may have a colon in front, if the host is not in brackets."""
 _USER: Final = re.compile(r"(?:[A-Za-z0-9\-._:~!$&'()*+,;=@]|%[0-9A-Fa-f]{2})*")
 _VALID_PATH: Final = re.compile(
     r"(?:[A-Za-z0-9\-_.~!$&'()*+,;=:@\[\]/]|%[0-9A-Fa-f]{2})*"
@@ -123,7 +131,7 @@ def _split(text: str, *, request: bool) -> Url:
     may_have_host = scheme or not (request or path.startswith("///"))
     if path.startswith("//") and may_have_host:
         authority, slash, path_of_host = path[2:].partition("/")
-        user, host = _authority(authority)
+        user, host = _authority(scheme, authority)
         path = slash + path_of_host
     if _BAD_ESCAPE.search(path):
         raise ValueError("invalid URL escape")
@@ -139,18 +147,47 @@ def _scheme(text: str) -> tuple[str, str]:
     return ("", text)
 
 
-def _authority(text: str) -> tuple[str, str]:
+def _authority(scheme: str, text: str) -> tuple[str, str]:
     user, _, host = text.rpartition("@")
     if not _USER.fullmatch(user):
         raise ValueError("net/url: invalid userinfo")
-    if host.startswith("["):
-        closing = host.rfind("]")
-        if closing < 0 or not _PORT.fullmatch(host[closing + 1 :]):
-            raise ValueError("missing ']' in host, or invalid port")
-    elif ":" in host and not _PORT.fullmatch(host[host.rindex(":") :]):
+    if "[" in host:
+        return user, _literal(host)
+    first, last = host.find(":"), host.rfind(":")
+    colon = first if scheme in _STRICT_SCHEMES else last
+    if colon >= 0 and not _PORT.fullmatch(host[colon:]):
         raise ValueError("invalid port")
     if not _HOST.fullmatch(host):
         raise ValueError("invalid character in host name")
     if "%" in host:
         host = _decoded(host)
     return user, host
+
+
+def _literal(host: str) -> str:
+    """Read an IPv6 address in brackets, perhaps with a zone behind ``%25``, and a port."""
+    inner, bracket, port = host.rpartition("]")
+    if not bracket or not _PORT.fullmatch(port):
+        raise ValueError("missing ']' in host, or invalid port")
+    address, has_zone, zone = inner[1:].partition("%25")
+    # Python would take what is behind any other mark for a zone.
+    if host.rindex("[") or "%" in address:
+        raise ValueError("invalid IP-literal")
+    IPv6Address(address)
+    if not has_zone:
+        return host
+    return f"[{address}%{_zone(zone)}]{port}"
+
+
+def _zone(text: str) -> str:
+    """Read a zone: escapes may stand for what could be written without, and for spaces and percent signs."""
+    if not _ZONE.fullmatch(text):
+        raise ValueError("invalid zone in host")
+
+    def character(escape: re.Match[str]) -> str:
+        char = chr(int(escape[1], 16))
+        if not _ESCAPED_IN_ZONE.fullmatch(char):
+            raise ValueError(f"invalid URL escape {escape[0]!r}")
+        return char
+
+    return _ESCAPE.sub(character, text)
