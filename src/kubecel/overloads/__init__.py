@@ -112,9 +112,9 @@ def _prefix(check: _Check) -> _Check:
     """A prefix of a name may end with a dash."""
 
     def check_prefix(text: str) -> tuple[str, ...]:
-        # As upstream (``maskTrailingDash``): a letter in the dash's place.
+        # As upstream (``maskTrailingDash``): a letter in the place of the dash and of the byte before it.
         if len(text) > 1 and text[-1] == "-":
-            text = f"{text[:-1]}a"
+            text = text.encode()[:-2].decode(errors="replace") + "a"
         return check(text)
 
     return check_prefix
