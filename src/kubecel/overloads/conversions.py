@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -57,7 +57,7 @@ _UNITS: Final = {
 }
 _PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
 _RFC3339: Final = re.compile(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})"
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{1,2}):([0-9]{2}):([0-9]{2})"
     r"(?:[.,]([0-9]+))?(?:Z|([+-])([0-9]{2}):([0-9]{2}))",
     re.ASCII,
 )
@@ -165,7 +165,8 @@ def parse_timestamp(text: str) -> TimestampValue:
         int(match[i]) for i in range(1, 7)
     )
     zone_hours, zone_minutes = int(match[9] or 0), int(match[10] or 0)
-    if year == 0 or zone_hours > 23 or zone_minutes > 59:
+    # As Go reads it, which takes offsets of 24 hours and of 60 minutes, too.
+    if year == 0 or zone_hours > 24 or zone_minutes > 60:
         raise ValueError(f"invalid timestamp {text!r}")
     offset = (zone_hours * 60 + zone_minutes) * 60
     if match[8] == "-":
@@ -182,9 +183,12 @@ def parse_timestamp(text: str) -> TimestampValue:
         raise ValueError(str(error)) from error
 
 
-def _local(time: TimestampValue, zone: tzinfo) -> datetime:
+def _local(time: TimestampValue, zone: tzinfo | timedelta) -> datetime:
+    """Return the local time in a zone, or at an offset from UTC, which may be longer than Python's zones have it."""
     moment = _EPOCH + timedelta(seconds=time.nanos // _SECOND)
     try:
+        if isinstance(zone, timedelta):
+            return moment + zone
         return moment.astimezone(zone)
     except (OverflowError, ValueError) as error:
         raise EvalError(
@@ -194,7 +198,7 @@ def _local(time: TimestampValue, zone: tzinfo) -> datetime:
 
 def timestamp_text(value: TimestampValue) -> str:
     """A timestamp in RFC 3339, in the zone that it was written with and without trailing zeroes."""
-    local = _local(value, timezone(timedelta(seconds=value.offset)))
+    local = _local(value, timedelta(seconds=value.offset))
     nanos = value.nanos % _SECOND
     fraction = f".{nanos:09}".rstrip("0") if nanos else ""
     hours, minutes = divmod(abs(value.offset) // 60, 60)
@@ -203,7 +207,7 @@ def timestamp_text(value: TimestampValue) -> str:
     return f"{local.year:04}{local:-%m-%dT%H:%M:%S}{fraction}{zone}"
 
 
-def _zone(name: str) -> tzinfo:
+def _zone(name: str) -> tzinfo | timedelta:
     """A time zone by name, or by its offset from UTC in hours and minutes."""
     if ":" in name:
         match = _OFFSET.fullmatch(name)
@@ -213,8 +217,8 @@ def _zone(name: str) -> tzinfo:
         sign = -1 if name[0] == "-" else 1
         minutes = int(match[1]) * 60 + sign * int(match[2])
         try:
-            return timezone(timedelta(minutes=minutes))
-        except (ValueError, OverflowError) as error:
+            return timedelta(minutes=minutes)
+        except OverflowError as error:
             raise EvalError(f"invalid time zone offset {name!r}") from error
     if name in {"", "UTC"}:
         return UTC
