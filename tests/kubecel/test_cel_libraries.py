@@ -364,7 +364,12 @@ def test_extension_errors(expression: str, message: str) -> None:
         ("uuid", "123e4567-e89b-12d3-a456-426614174000", "123"),
         ("byte", "aGk=", "a"),
         ("date", "2024-02-29", "2023-02-29"),
+        ("date", "0000-02-29", "0000-02-30"),
         ("datetime", "2024-01-01T00:00:00Z", "2024-01-01"),
+        ("datetime", "2024-01-01t00:00:00.5z", "2024-01-01T0:00:00Z"),
+        ("datetime", "2024-01-01T00:00:00+99:99", "2024-01-01T00:00:60Z"),
+        ("datetime", "2024-01-01T23:59:59_5Z", "2024-01-01T24:00:00Z"),
+        ("datetime", "2024-01-01T00:00:00ZTail", "2023-02-29T00:00:00Z"),
     ],
 )
 def test_named_formats(name: str, good: str, bad: str) -> None:

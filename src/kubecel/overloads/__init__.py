@@ -32,7 +32,6 @@ from kubecel.overloads.conversions import (
     CONVERSION_NAMES,
     CONVERSIONS,
     TEMPORAL,
-    parse_timestamp,
 )
 from kubecel.overloads.lists import INCLUDES, LISTS
 from kubecel.overloads.operators import OPERATORS
@@ -90,6 +89,11 @@ _BASE64: Final = re.compile(
     re.ASCII,
 )
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+# As upstream: any character may stand in front of a fraction, and any offset behind it.
+_TIME: Final = re.compile(
+    r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})",
+    re.ASCII,
+)
 
 
 def _pattern(
@@ -142,7 +146,6 @@ def _qualified_name(text: str) -> tuple[str, ...]:
 
 
 _is_date = accepts(date.fromisoformat)
-_is_datetime = accepts(lambda text: parse_timestamp(text.upper()))
 
 
 def _test(is_valid: Callable[[str], object], message: str) -> _Check:
@@ -150,8 +153,23 @@ def _test(is_valid: Callable[[str], object], message: str) -> _Check:
 
 
 def _is_full_date(text: str) -> bool:
-    # Python also reads short forms such as "20240131".
+    # Python also reads short forms such as "20240131", and does not know year 0, a leap year.
+    if text.startswith("0000"):
+        text = f"2000{text[4:]}"
     return bool(_DATE.fullmatch(text)) and _is_date(text)
+
+
+def _is_datetime(text: str) -> bool:
+    """Whether ``strfmt.IsDateTime`` says so, which never looks behind a second T."""
+    day, *times = text.lower().split("t")
+    if not times or not _is_full_date(day):
+        return False
+    clock = _TIME.fullmatch(times[0])
+    return (
+        clock is not None
+        and clock[1] <= "23"
+        and max(clock[2], clock[3]) <= "59"
+    )
 
 
 _label = _pattern(_DNS_LABEL, 63, _LABEL)
