@@ -167,6 +167,7 @@ _CONVERSIONS = r"""
     int('42') == 42 && int('-7') == -7 && int(3.9) == 3 && int(-3.9) == -3 && int(5u) == 5
     int(timestamp(7)) == 7
     int(duration('1s')) == 1000000000 && uint('5') == 5u && uint(5) == 5u && uint(5.9) == 5u
+    double('1_23.50_0_0e+1_2') == 1.235e14 && double('-0x_1_2.3_4_5p+1_2') == -74565.0 && double('0X.1P-2') == 0.015625
     double('1.5') == 1.5 && double(1) == 1.0 && double('-Inf') < 0.0 && double('1e3') == 1000.0
     string(1) == '1' && string(true) == 'true' && string(2u) == '2' && string(b'abc') == 'abc'
     bytes('é') == b'\xc3\xa9'
@@ -203,6 +204,11 @@ _CONVERSION_ERRORS = """
     uint('-1') == 4u                   ->  compile-error
     double('x') == 4.0                 ->  compile-error
     double('1e999') == 4.0             ->  compile-error
+    double('0x1p1024') == 4.0          ->  compile-error
+    double('0x1.8') == 4.0             ->  compile-error
+    double('1__0') == 4.0              ->  compile-error
+    double('1_.0') == 4.0              ->  compile-error
+    double('0x1_p0') == 4.0            ->  compile-error
     bool('yes')                        ->  compile-error
     string(b'\\xff') == ''             ->  compile-error
     timestamp('2024-02-30T00:00:00Z') == timestamp(0)  ->  compile-error

@@ -295,8 +295,16 @@ TEMPORAL: Final = _accessors()
 
 _INT: Final = re.compile(r"([+-]?)([0-9]+)", re.ASCII)
 _UINT: Final = re.compile(r"[0-9]+", re.ASCII)
+# As Go writes its literals: digits may be apart by underscores, and hexadecimal.
+_DIGITS: Final = "[0-9](?:_?[0-9])*+"
+_HEX_DIGITS: Final = "[0-9a-fA-F](?:_?[0-9a-fA-F])*+"
 _DOUBLE: Final = re.compile(
-    r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII
+    rf"[+-]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?{_DIGITS})?",
+    re.ASCII,
+)
+_HEX_DOUBLE: Final = re.compile(
+    rf"[+-]?0[xX](?:_?{_HEX_DIGITS}(?:\.(?:{_HEX_DIGITS})?)?|\.{_HEX_DIGITS})[pP][+-]?{_DIGITS}",
+    re.ASCII,
 )
 _NOT_FINITE: Final = re.compile(
     r"[+-]?(?:inf(?:inity)?)|nan", re.ASCII | re.IGNORECASE
@@ -367,9 +375,15 @@ def _to_double(value: Value) -> float:
         return float(value)
     if _NOT_FINITE.fullmatch(value):
         return float(value)
-    if not _DOUBLE.fullmatch(value):
+    if _DOUBLE.fullmatch(value):
+        number = float(value)
+    elif _HEX_DOUBLE.fullmatch(value):
+        try:
+            number = float.fromhex(value.replace("_", ""))
+        except OverflowError as error:
+            raise _refused(value, "double") from error
+    else:
         raise _refused(value, "double")
-    number = float(value)
     if math.isinf(number):
         raise _refused(value, "double")
     return number
