@@ -8,9 +8,9 @@ _STRINGS = r"""
     'aé'.upperAscii() == 'Aé' && 'AÉ'.lowerAscii() == 'aÉ'
     'hello'.charAt(1) == 'e' && 'hello'.charAt(5) == ''
     'hello'.indexOf('l') == 2 && 'hello'.indexOf('l', 3) == 3 && 'hello'.indexOf('z') == -1
-    'hello'.indexOf('', 9) == 5 && 'hello'.indexOf('', 2) == 2 && 'hello'.indexOf('h', 9) == -1
+    'hello'.indexOf('', 9) == 9 && 'a'.indexOf('', -1) == -1 && 'hello'.indexOf('', 2) == 2 && 'hello'.indexOf('h', 9) == -1
     'hello'.lastIndexOf('l') == 3 && 'hello'.lastIndexOf('l', 2) == 2 && 'hello'.lastIndexOf('h', 9) == -1
-    'hello'.lastIndexOf('') == 5 && 'hello'.lastIndexOf('', 2) == 2
+    'hello'.lastIndexOf('') == 5 && 'hello'.lastIndexOf('', 2) == 2 && 'a'.lastIndexOf('', 9) == 9
     'a-b-c'.replace('-', '_') == 'a_b_c' && 'a-b-c'.replace('-', '', 1) == 'ab-c'
     'ab'.replace('', '-') == '-a-b-'
     'a-b'.replace('-', '_', 0) == 'a-b' && 'a-b'.replace('-', '_', -5) == 'a_b'
@@ -39,7 +39,6 @@ _STRING_ERRORS = """
     'a'.charAt(2) == ''                ->  index out of range: 2
     'a'.charAt(-1) == ''               ->  index out of range: -1
     'a'.indexOf('a', -1) == 0          ->  index out of range: -1
-    'a'.indexOf('', -1) == 0           ->  index out of range: -1
     'a'.lastIndexOf('a', -1) == 0      ->  index out of range: -1
     'a'.substring(2) == ''             ->  index out of range: 2
     'a'.substring(1, 0) == ''          ->  invalid substring range. start: 1, end: 0

@@ -396,18 +396,17 @@ def _char_at(text: str, index: int) -> str:
 
 
 def _index_of(text: str, part: str, offset: int = 0) -> int:
+    # As upstream: nothing is found at the offset, wherever that is.
+    if not part:
+        return offset
     if offset < 0:
         raise _out_of_range(offset)
-    if part:
-        return text.find(part, offset)
-    return min(offset, len(text))
+    return text.find(part, offset)
 
 
 def _last_index_of(text: str, part: str, offset: int | None = None) -> int:
     if not part:
-        if offset is None:
-            return len(text)
-        return _index_of(text, part, offset)
+        return len(text) if offset is None else offset
     if offset is None:
         return _last_found(text, part)
     if offset < 0:
