@@ -211,9 +211,9 @@ def _zone(name: str) -> tzinfo | timedelta:
     """A time zone by name, or by its offset from UTC in hours and minutes."""
     if ":" in name:
         match = _OFFSET.fullmatch(name)
-        if match is None or not 0 <= int(match[2]) <= 59:
+        if match is None:
             raise EvalError(f"invalid time zone offset {name!r}")
-        # The minutes take the sign of the hours, which "-0" has as well.
+        # The minutes take the sign of the hours, which "-0" has as well; as upstream, they may be any number.
         sign = -1 if name[0] == "-" else 1
         minutes = int(match[1]) * 60 + sign * int(match[2])
         try:
