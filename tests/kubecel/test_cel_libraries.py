@@ -389,3 +389,13 @@ def test_named_formats(name: str, good: str, bad: str) -> None:
         evaluate(f"format.{name}().validate('{bad}').value().size() > 0")
         is True
     )
+
+
+def test_numbers_of_thousands_of_digits() -> None:
+    number = "9" * 5000
+    for offset in (f"{number}:00", f"0:{number}", f"-{number}:{number}"):
+        message = runtime_message(f"timestamp(0).getHours('{offset}') == 0")
+        assert "invalid time zone offset" in message
+    message = runtime_message(f"('%.{number}' + 'f').format([1.5]) == ''")
+    assert "is too large" in message
+    assert evaluate("'%.00002f'.format([1.5]) == '1.50'")

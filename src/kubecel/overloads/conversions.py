@@ -215,10 +215,10 @@ def _zone(name: str) -> tzinfo | timedelta:
             raise EvalError(f"invalid time zone offset {name!r}")
         # The minutes take the sign of the hours, which "-0" has as well; as upstream, they may be any number.
         sign = -1 if name[0] == "-" else 1
-        minutes = int(match[1]) * 60 + sign * int(match[2])
         try:
+            minutes = int(match[1]) * 60 + sign * int(match[2])
             return timedelta(minutes=minutes)
-        except OverflowError as error:
+        except (ValueError, OverflowError) as error:
             raise EvalError(f"invalid time zone offset {name!r}") from error
     if name in {"", "UTC"}:
         return UTC

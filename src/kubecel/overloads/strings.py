@@ -49,6 +49,7 @@ __all__ = [
 
 _CLAUSE: Final = re.compile(r"%(?:(%)|(?:\.([0-9]+))?([sdfebxXo]))")
 _MAX_PRECISION: Final = 1000
+_MAX_DIGITS: Final = 4
 _SUPERSCRIPT: Final = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _NOT_FINITE: Final = {
     "NaN": math.nan,
@@ -85,10 +86,11 @@ def clauses(form: str) -> Iterator[FormatClause]:
         if match[1]:
             text += "%"
             continue
-        precision = int(match[2] or 6)
-        if precision > _MAX_PRECISION:
-            raise EvalError(f"precision {precision} is too large")
-        yield FormatClause(text, match[3], precision)
+        digits = (match[2] or "6").lstrip("0") or "0"
+        # Python reads no number of several thousand digits.
+        if len(digits) > _MAX_DIGITS or int(digits) > _MAX_PRECISION:
+            raise EvalError(f"precision {digits} is too large")
+        yield FormatClause(text, match[3], int(digits))
         text = ""
     yield FormatClause(text + form[start:], "", 0)
 
