@@ -399,3 +399,11 @@ def test_numbers_of_thousands_of_digits() -> None:
     message = runtime_message(f"('%.{number}' + 'f').format([1.5]) == ''")
     assert "is too large" in message
     assert evaluate("'%.00002f'.format([1.5]) == '1.50'")
+
+
+def test_any_byte_of_patterns() -> None:
+    for pattern in (r"\C", r"a|\\\C", r"\Q\C\E\C"):
+        message = runtime_message(f"'a'.matches('' + r'{pattern}')")
+        assert r"invalid escape sequence: `\C`" in message
+    for pattern in (r"\\C", r"a\Q\C", r"\Q\C\E\pC"):
+        assert evaluate(f"'a'.matches('' + r'{pattern}')") is False

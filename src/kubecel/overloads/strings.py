@@ -267,6 +267,11 @@ CLAUSES: Final[Mapping[str, tuple[str, Set[type]]]] = {
 # ----------------------------------------------------------------------------
 # Regular expressions.
 
+_ANY_BYTE: Final = re.compile(
+    r"(?:[^\\]|\\[^CQ]|\\Q(?:(?!\\E)[\s\S])*+(?:\\E)?)*+\\C"
+)
+r"""A pattern with a ``\C`` that is not quoted: Go's library does not have it, which is otherwise like this one."""
+
 _MAX_REMEMBERED: Final = 500
 """Answers about longer texts are not remembered."""
 
@@ -275,6 +280,8 @@ _MAX_REMEMBERED: Final = 500
 def _compiled(pattern: str) -> Any:
     import re2  # noqa: PLC0415 - few selectors need it
 
+    if _ANY_BYTE.match(pattern):
+        raise EvalError(r"error parsing regexp: invalid escape sequence: `\C`")
     options = re2.Options()
     options.log_errors = False
     try:
