@@ -66,10 +66,19 @@ def int_literal(text: str) -> int:
     ValueError
         It is too large.
     """
-    value = int(text, 16 if "x" in text else 10)
+    value = _integer(text, "int")
     if not INT_MIN <= value <= INT_MAX:
         raise ValueError("invalid int literal")
     return value
+
+
+def _integer(text: str, kind: str) -> int:
+    try:
+        return int(text, 16 if "x" in text else 10)
+    except (
+        ValueError
+    ) as error:  # Python reads no number of several thousand digits
+        raise ValueError(f"invalid {kind} literal") from error
 
 
 def double_literal(text: str) -> float:
@@ -94,7 +103,7 @@ def uint_literal(text: str) -> Uint:
     ValueError
         It is too large.
     """
-    value = int(text[:-1], 16 if text[:2] == "0x" else 10)
+    value = _integer(text[:-1], "uint")
     if value > UINT_MAX:
         raise ValueError("invalid uint literal")
     return Uint(value)

@@ -399,6 +399,9 @@ def test_numbers_of_thousands_of_digits() -> None:
     message = runtime_message(f"('%.{number}' + 'f').format([1.5]) == ''")
     assert "is too large" in message
     assert evaluate("'%.00002f'.format([1.5]) == '1.50'")
+    for version in (f"{number}.0.0", f"1.0.0-{number}"):
+        message = runtime_message(f"semver('{version}').major() == 1")
+        assert "out of range" in message
 
 
 def test_any_byte_of_patterns() -> None:

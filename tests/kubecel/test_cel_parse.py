@@ -240,6 +240,15 @@ def test_errors_are_shown_as_upstream_does(expression: str, shown: str) -> None:
         ("-!a", 2, "extraneous input '!'"),
         ("9223372036854775808 == 1", 1, "invalid int literal"),
         ("1 + -9223372036854775809", 6, "invalid int literal"),
+        pytest.param(
+            "9" * 5000, 1, "invalid int literal", id="int of 5,000 digits"
+        ),
+        pytest.param(
+            "9" * 5000 + "u",
+            1,
+            "invalid uint literal",
+            id="uint of 5,000 digits",
+        ),
         ("x.in(1)", 3, "no viable alternative at input 'in'"),
         (".true", 2, "reserved identifier: true"),
         ("a[0]{b: 1}", 5, "mismatched input '{'"),

@@ -12,6 +12,7 @@ __all__ = ["Semver", "normalize", "parse_semver"]
 _NUMBER: Final = re.compile(r"[0-9]+", re.ASCII)
 _WORD: Final = re.compile(r"[0-9A-Za-z-]+", re.ASCII)
 _UINT64: Final = 2**64
+_UINT64_DIGITS: Final = 20
 _Part: TypeAlias = tuple[int, int, str]
 
 
@@ -71,7 +72,7 @@ def _number(name: str, text: str) -> int:
         raise ValueError(
             f"{name} number must not contain leading zeroes {text!r}"
         )
-    if (value := int(text)) >= _UINT64:
+    if len(text) > _UINT64_DIGITS or (value := int(text)) >= _UINT64:
         raise ValueError(f"{name} number {text!r} is out of range")
     return value
 
@@ -83,7 +84,7 @@ def _pre(word: str) -> _Part:
             raise ValueError(
                 f"Numeric PreRelease version must not contain leading zeroes {word!r}"
             )
-        if int(word) >= _UINT64:
+        if len(word) > _UINT64_DIGITS or int(word) >= _UINT64:
             raise ValueError(f"PreRelease number {word!r} is out of range")
         return (0, int(word), "")
     if not _WORD.fullmatch(word):
