@@ -166,6 +166,36 @@ profiles:
     )
 
 
+def two_of_three() -> list[Json]:
+    """A gang of three pods, of which two are enough, and devices for two."""
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "PodGroup",
+        "metadata": {"name": "train", "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
+    }
+    objects: list[Json] = [device_class(), node(), resource_slice(gpus(2))]
+    for member in range(3):
+        name = f"train-{member}"
+        objects += [
+            claim(name, request()),
+            pod(name, name, schedulingGroup={"podGroupName": "train"}),
+        ]
+    return [*objects, group]
+
+
+@pytest.mark.parametrize("keep", ["", "first-fit", "scheduler"])
+def test_a_gang_that_runs_in_part_is_kept_without_time_for_a_search(
+    keep: str,
+) -> None:
+    words: dict[str, Any] = {"keep": keep} if keep else {}
+    plan = dralloc.allocate(
+        cluster(two_of_three()), Mode.OPTIMAL, time_limit=1e-6, **words
+    )
+    assert len(list(plan.placed)) == 2
+    assert plan.solution.warnings == ()
+
+
 @st.composite
 def chosen(draw: st.DrawFn) -> dict[str, Any]:
     """What of the objects counts."""

@@ -15,7 +15,8 @@ from dralloc.compile.compiler import compile_cluster
 from dralloc.compile.compiler.worth import Worth
 from dralloc.objects.choices import Choices, Keep, Mode
 from dralloc.objects.cluster import Cluster
-from dralloc.problem import Problem
+from dralloc.problem import Problem, quorum_of
+from dralloc.problem.indices import grouped
 from dralloc.problem.solution import Solution, Tier, devices_only
 from dralloc.show.plan import Plan
 from dralloc.solve.caps import within_caps
@@ -204,18 +205,18 @@ class CheckedAnswers:
 def _start(
     problem: Problem, answer: Solution, *, keeps_rules: bool
 ) -> Solution | None:
-    """Return the part of an answer that keeps caps and has whole gangs; None if it is no answer to the problem."""
+    """Return what keeps caps, and of gangs what has its quorum; None if that is no answer to the problem."""
     if keeps_rules and not problem.budgets:
         return answer
     placed = Counter(
         problem.demands[placement.demand].gang
         for placement in answer.placements
     )
-    sizes = Counter(demand.gang for demand in problem.demands)
+    gangs = grouped((demand.gang, demand) for demand in problem.demands)
     placements = []
     for placement in answer.placements:
         gang = problem.demands[placement.demand].gang
-        if not gang or placed[gang] == sizes[gang]:
+        if not gang or placed[gang] >= quorum_of(gangs[gang]):
             placements.append(placement)
     if problem.budgets:
         placements = list(within_caps(problem, placements))
