@@ -48,6 +48,7 @@ __all__ = [
     "Spread",
     "can_come_in_turn",
     "settled_rule",
+    "shared_orders",
     "spreads_in_turn",
 ]
 
@@ -366,14 +367,19 @@ Arrival = tuple["Demand", str]
 
 def spreads_in_turn(demands: Iterable[Demand]) -> frozenset[Spread]:
     """The rules of spread that share their order with other rules, because some demand has roles in both."""
+    together = (rule for rules in shared_orders(demands) for rule in rules)
+    return frozenset(rule for rule in together if isinstance(rule, Spread))
+
+
+def shared_orders(
+    demands: Iterable[Demand],
+) -> list[frozenset[InterPodRule]]:
+    """The rules that look at one order of arrival, as demands have roles in several of them: a set for each order."""
     forest: UnionFind[InterPodRule] = UnionFind()
     for demand in demands:
         forest.union(*(role.rule for role in _of_order(demand)))
     by_order = grouped((forest[rule], rule) for rule in forest)
-    together = (
-        rule for rules in by_order.values() if len(rules) > 1 for rule in rules
-    )
-    return frozenset(rule for rule in together if isinstance(rule, Spread))
+    return [frozenset(rules) for rules in by_order.values() if len(rules) > 1]
 
 
 def can_come_in_turn(arrivals: Iterable[Arrival]) -> bool:

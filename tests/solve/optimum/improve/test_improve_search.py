@@ -26,6 +26,7 @@ from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Backend, Goal, Options, Thresholds
 from dralloc.objects.user_rules import Budget
 from dralloc.problem import NodeIndex, Problem, indices
+from dralloc.problem.inter_pod import Affinity, Role
 from dralloc.problem.solution import Placement, Solution
 from dralloc.solve import backends, work
 from dralloc.solve.caps import within_caps
@@ -55,6 +56,7 @@ from solve.optimum.problem_builder import (
     all_but_a_full_device,
     rack_with_a_waiting_gang,
 )
+from tied_strategies import tied_pods
 
 THOROUGH = settings(
     max_examples=examples(60),
@@ -149,6 +151,72 @@ def test_who_fills_a_device_leaves_only_with_who_passed_it_over(
     *_, best = start, *search.run(Stop())
     assert violations(problem, Solution(best)) == []
     assert len(best) == most
+
+
+def near_each_other() -> Problem:
+    """Two pods in a zone that want each other's company, each of which came after somebody else, who could leave.
+
+    Others wait for the devices of those who could leave. If both did, neither of the two could have come first.
+    """
+    builder = ProblemBuilder(nodes=6)
+    devices = [builder.device(node) for node in range(6)]
+    zone = {f"node-{node}": "ab"[node > 3] for node in range(6)}
+    first, second = (Affinity((zone,), (frozenset(),)) for _ in range(2))
+    carried = [(), (), (first,), (second,), (), ()]
+    counted = [(first,), (second,), (second,), (first,), (), ()]
+    homes = [(0, 4), (1, 5), (2,), (3,), (0,), (1,)]
+    for nodes in homes:
+        only = frozenset(devices[node] for node in nodes)
+        builder.pod(builder.claim(AlternativeSpec(only=only)))
+    problem = builder.problem()
+    demands = []
+    for demand, carries, counts in zip(
+        problem.demands, carried, counted, strict=True
+    ):
+        roles = [Role(rule, carries=True, counts=False) for rule in carries]
+        roles += [Role(rule, carries=False, counts=True) for rule in counts]
+        demands.append(replace(demand, roles=tuple(roles)))
+    return replace(problem, demands=tuple(demands))
+
+
+def searched_in_small_steps(
+    problem: Problem, placements: Sequence[Placement], seed: int
+) -> list[tuple[Placement, ...]]:
+    """The answers of a search that frees about three demands at a time, from the one that it starts with."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(improve_search, "_REACHES", (_Reach(3, 0.1),))
+        patch.setattr(improve_selection, "_BREADTHS", (3,))
+        patch.setattr(improve_selection, "_GANG_SIZE", 3)
+        search = NeighbourhoodSearch(
+            DemandSubset(problem, indices(problem.demands)),
+            placed_weight(problem),
+            placements,
+            Options(seed=seed),
+            thorough=False,
+        )
+        return [tuple(placements), *search.run(Stop())]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pods_that_want_each_other_keep_somebody_who_came_before(
+    seed: int,
+) -> None:
+    """Each of the two rules holds by itself in an answer to all; a neighbourhood that knows one of them sees no more."""
+    problem = near_each_other()
+    start = first_fit(problem).placements
+    *_, best = searched_in_small_steps(problem, start, seed)
+    assert violations(problem, Solution(best)) == []
+    assert len(best) == 5
+
+
+@settings(THOROUGH, max_examples=examples(20))
+@given(tied_pods(), st.integers(0, 1000))
+def test_rules_between_pods_have_one_order_after_each_step(
+    problem: Problem, seed: int
+) -> None:
+    start = within_caps(problem, first_fit(problem).placements)
+    for answer in searched_in_small_steps(problem, start, seed):
+        assert violations(problem, Solution(answer)) == []
 
 
 @THOROUGH

@@ -11,7 +11,7 @@ from networkx.utils import UnionFind
 from dralloc.problem import Charge, DeviceIndex, NodeIndex, Problem
 from dralloc.problem.all_devices import lacks_a_device, passed_over
 from dralloc.problem.indices import DemandIndex, grouped, indices, numbered
-from dralloc.problem.inter_pod import InterPodRule
+from dralloc.problem.inter_pod import InterPodRule, shared_orders
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.solution import Placement, charged_grants
 
@@ -128,6 +128,8 @@ class Bonds:
     with_role
         By rule between pods, the demands that have a role in it. Those that stay where they are have to be known when
         others move.
+    shared_orders
+        Rules between pods that look at one order of arrival, a set for each order.
     """
 
     def __init__(
@@ -167,6 +169,7 @@ class Bonds:
         self.with_role: Mapping[InterPodRule, Sequence[DemandIndex]] = grouped(
             _roles(problem)
         )
+        self.shared_orders = shared_orders(problem.demands)
         self._problem = problem
         self._allowed: dict[int, frozenset[int]] = {}
 

@@ -20,6 +20,11 @@ from typing import Final, NamedTuple
 
 from dralloc.objects.choices import MAX_SEED, Backend, Options
 from dralloc.objects.errors import AllocationError
+from dralloc.problem.inter_pod import (
+    Arrival,
+    InterPodRule,
+    can_come_in_turn,
+)
 from dralloc.problem.solution import Appraisal, Placement
 from dralloc.solve.backends import Parcel, executor, is_elsewhere
 from dralloc.solve.optimum.improve.incumbent import Bonds, Incumbent
@@ -314,10 +319,42 @@ class NeighbourhoodSearch:
         costs = self._costs(area, area.before)
         self._exchange(area.before, after)
         new_costs = self._costs(area, after)
-        if new_costs > costs or not self.incumbent.keeps_all:
+        if (
+            new_costs > costs
+            or not self.incumbent.keeps_all
+            or not self._can_come(area)
+        ):
             self._exchange(after, area.before)
             return False
         return new_costs < costs
+
+    def _can_come(self, area: Neighbourhood) -> bool:
+        """Whether all can come in one order where a neighbourhood knows some rules alone that have a say in it.
+
+        Who stands by there keeps a role in rules of those who are freed, and in no others. Where it knows all rules of
+        an order, it has found one.
+        """
+        demands = self.problem.demands
+        known = {
+            role.rule for demand in area.freed for role in demands[demand].roles
+        }
+        return all(
+            known.isdisjoint(rules)
+            or known.issuperset(rules)
+            or can_come_in_turn(self._arrivals(rules))
+            for rules in self.bonds.shared_orders
+        )
+
+    def _arrivals(self, rules: Iterable[InterPodRule]) -> Iterator[Arrival]:
+        """Give out who is placed and has a role in any of some rules, with the name of the node."""
+        concerned = {
+            demand for rule in rules for demand in self.bonds.with_role[rule]
+        }
+        for demand in sorted(concerned):
+            placement = self.incumbent.placements.get(demand)
+            if placement is not None:
+                node = self.problem.nodes[placement.node]
+                yield self.problem.demands[demand], node.name
 
     def _exchange(
         self, withdrawn: Iterable[Placement], entered: Iterable[Placement]
