@@ -201,7 +201,7 @@ def searched_in_small_steps(
 def test_pods_that_want_each_other_keep_somebody_who_came_before(
     seed: int,
 ) -> None:
-    """Each of the two rules holds by itself in an answer to all; a neighbourhood that knows one of them sees no more."""
+    """Each of the two rules holds by itself in an answer to all; one who knows a single rule sees no more."""
     problem = near_each_other()
     start = first_fit(problem).placements
     *_, best = searched_in_small_steps(problem, start, seed)
