@@ -19,6 +19,7 @@ from wire import (
     counters,
     device,
     device_class,
+    gpus,
     node,
     pod,
     request,
@@ -150,3 +151,37 @@ def test_a_gang_that_fits(mode: ModeName) -> None:
     )
     assert explanation.placed
     assert explanation.gathering is None
+
+
+def test_a_gang_with_its_quorum_is_in_nobodys_way() -> None:
+    """The pod comes before the one that it wants to be near to: first fit leaves it out, and no time is left."""
+    near = {"labelSelector": {"matchLabels": {"app": "web"}}}
+    term = {"topologyKey": "rack", **near}
+    rule = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "PodGroup",
+        "metadata": {"name": "train", "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
+    }
+    objects: list[Json] = [group, node(rack="1"), device_class()]
+    objects.append(resource_slice(gpus(4)))
+    for worker in range(3):
+        name = f"worker-{worker}"
+        spec: Json = {"schedulingGroup": {"podGroupName": "train"}}
+        if worker == 0:
+            spec["affinity"] = {"podAffinity": rule}
+        objects.append(claim(name, request()))
+        objects.append(pod(name, name, priority=5, **spec))
+    web = pod("web", "web")
+    web["metadata"]["labels"] = {"app": "web"}
+    objects += [claim("web", request()), web]
+    explanation = dralloc.explain(
+        cluster(objects),
+        pod="default/worker-0",
+        mode="optimal",
+        time_limit=1e-6,
+    )
+    assert explanation.gathering is None
+    *_, remark = explanation.remarks
+    assert remark.startswith("It would fit beside all that is placed")

@@ -230,7 +230,7 @@ class Explainer:
             conflict = find_conflict(exact, members)
         # Without a conflict it could be placed as it is: the optimum leaves it out for its gang, or was not found.
         if conflict is None and self.mode is Mode.OPTIMAL:
-            if snapshot.whole.gang:
+            if snapshot.whole.gang and not _is_any_mate_placed(snapshot):
                 with phase(timings, "gang"):
                     return self._with_gang(base, snapshot)
             return replace(base, remarks=(*base.remarks, _ENDED))
@@ -259,6 +259,15 @@ class Explainer:
             return replace(base, remarks=(*base.remarks, remark))
         gathering, suggestions = gathered
         return replace(base, gathering=gathering, suggestions=suggestions)
+
+
+def _is_any_mate_placed(snapshot: DemandSnapshot) -> bool:
+    """Whether its gang has as many members placed as it needs: whoever else of it fits may come as well."""
+    demands = snapshot.problem.demands
+    return any(
+        demands[placement.demand].gang == snapshot.whole.gang
+        for placement in snapshot.placements
+    )
 
 
 def _first_fitting(
