@@ -153,8 +153,11 @@ def test_a_gang_that_fits(mode: ModeName) -> None:
     assert explanation.gathering is None
 
 
-def test_a_gang_with_its_quorum_is_in_nobodys_way() -> None:
-    """The pod comes before the one that it wants to be near to: first fit leaves it out, and no time is left."""
+def left_out_for_want_of_time() -> Explanation:
+    """Explain a pod that comes before the one that it wants to be near to: first fit leaves it out.
+
+    So does the optimum, which has no time. Two others of its gang are placed, which is enough.
+    """
     near = {"labelSelector": {"matchLabels": {"app": "web"}}}
     term = {"topologyKey": "rack", **near}
     rule = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
@@ -176,12 +179,25 @@ def test_a_gang_with_its_quorum_is_in_nobodys_way() -> None:
     web = pod("web", "web")
     web["metadata"]["labels"] = {"app": "web"}
     objects += [claim("web", request()), web]
-    explanation = dralloc.explain(
+    return dralloc.explain(
         cluster(objects),
         pod="default/worker-0",
         mode="optimal",
         time_limit=1e-6,
     )
+
+
+def test_a_gang_with_its_quorum_is_in_nobodys_way() -> None:
+    explanation = left_out_for_want_of_time()
     assert explanation.gathering is None
     *_, remark = explanation.remarks
     assert remark.startswith("It would fit beside all that is placed")
+
+
+def test_what_no_search_has_decided_is_not_impossible() -> None:
+    explanation = left_out_for_want_of_time()
+    assert explanation.competition is not None
+    assert not explanation.competition.proven
+    text = str(explanation)
+    assert "Not even" not in text
+    assert "The search ended before it was known" in text

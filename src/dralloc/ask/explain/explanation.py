@@ -32,7 +32,7 @@ from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Line, Part, Table, listed
 from dralloc.objects.user_rules import Budget, BudgetKey
 from dralloc.problem import DemandIndex, Problem, numbered, quorum_of
-from dralloc.problem.solution import Solution, Status
+from dralloc.problem.solution import Solution
 from dralloc.show.question import Provisional, ProvisionalDocument
 from dralloc.solve.optimum import Options, solve
 
@@ -179,7 +179,7 @@ class Competition:
     """
 
     possible: bool
-    """Whether any answer can place it beside what is allocated already."""
+    """Whether any answer can place it beside what is allocated already; if not proven, only whether one was found."""
     displaced: tuple[ClaimKey, ...]
     gained: tuple[ClaimKey, ...]
     weight: int
@@ -190,6 +190,12 @@ class Competition:
 
     def parts(self) -> list[Part]:
         """The competition as tables and lines."""
+        if not (self.possible or self.proven):
+            return [
+                Line(
+                    "The search ended before it was known whether it would fit beside what is allocated already."
+                )
+            ]
         if not self.possible:
             subject = "its gang alone would" if self.gang else "alone would it"
             return [
@@ -241,7 +247,8 @@ def compete(
         gained=keys(after - before - members),
         weight=weight(after),
         best=weight(before),
-        proven=forced.status is Status.OPTIMAL,
+        # Tiers after the weight say nothing about who is placed.
+        proven=forced.tiers[0].proven,
         gang=len(members) > 1,
     )
 
