@@ -57,6 +57,24 @@ def nodes_with_room() -> Problem:
     return builder.problem()
 
 
+@pytest.mark.parametrize("second", [[1, 1], None])
+def test_what_a_run_found_and_proved_outlasts_one_that_is_stopped(
+    monkeypatch: pytest.MonkeyPatch, second: list[int] | None
+) -> None:
+    """Where a single strategy gives up, several follow, which may have less by the time they have to stop."""
+    cp = cp_model.CpModel()
+    terms = [(cp.new_bool_var(name), 1) for name in ("first", "second")]
+    outcomes = iter(
+        [
+            search.SolverOutcome([1, 0], 1),
+            search.SolverOutcome(second, 0),
+        ]
+    )
+    monkeypatch.setattr(search, "_run", lambda *_, **__: next(outcomes))
+    outcome = search.minimise(cp, terms, Options(), Stop())
+    assert (outcome.values, outcome.bound) == ([1, 0], 1)
+
+
 def test_without_a_reason_nothing_stops() -> None:
     stop = Stop()
     assert stop.seconds() == inf

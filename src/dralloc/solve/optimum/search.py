@@ -107,13 +107,32 @@ def minimise(  # noqa: PLR0913 - what to solve, how, and for how long
         # Several strategies in turn come to an end where a single one gives up.
         in_turn = replace(options, workers=max(_TURNS, options.workers))
         second = _run(cp, in_turn, stop, unit, watch)
-        if second.values is not None or second.proven:
-            outcome = second
+        outcome = _better(terms, outcome, second)
     if hint_is_answer and outcome.is_impossible:
         raise ModelError(
             "no answer is as good as the one to start from: the hint breaks a rule"
         )
     return outcome
+
+
+def _better(
+    terms: Sequence[Term], first: SolverOutcome, second: SolverOutcome
+) -> SolverOutcome:
+    """Return what two runs have come to together; the first has proven nothing. The second may end early."""
+    if second.proven:
+        return second
+    values = second.values
+    if first.values is not None and (
+        values is None or _cost(terms, first.values) < _cost(terms, values)
+    ):
+        values = first.values
+    return SolverOutcome(values, max(first.bound, second.bound))
+
+
+def _cost(terms: Sequence[Term], values: Sequence[int]) -> int:
+    return sum(
+        coefficient * values[variable.index] for variable, coefficient in terms
+    )
 
 
 def _run(  # noqa: PLR0913 - as `minimise`
