@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise, product
+from time import perf_counter
 
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -171,3 +172,25 @@ def test_a_front_is_not_complete_where_time_was_over() -> None:
     assert len(hasty.points) < len(every.points)
     assert not hasty.proven
     assert not hasty.complete
+
+
+def test_the_time_limit_is_that_of_the_whole_front() -> None:
+    """Each of its searches had it for itself, on the nodes alone and then on all of them."""
+    builder = ProblemBuilder()
+    for kind in range(2):
+        memory = builder.counter(40 + kind)
+        for _ in range(24):
+            builder.device(consumes={memory: 1 + kind})
+    for count in (1, 2, 3):
+        builder.pod(builder.claim(AlternativeSpec(count)))
+    problem = builder.problem()
+    began = perf_counter()
+    front = pareto_front(
+        problem,
+        list(problem.demands),
+        (48, 24, 16),
+        options=Options(time_limit=0.2),
+    )
+    assert perf_counter() - began < 3
+    assert front.points
+    assert (front.complete, front.proven) == (False, False)

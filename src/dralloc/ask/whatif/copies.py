@@ -12,6 +12,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Final
 
+from dralloc.ask.whatif.models.selection import with_time_left
 from dralloc.ask.whatif.node_types import NotRepresentativeError
 from dralloc.check import check
 from dralloc.objects.choices import Options
@@ -34,6 +35,7 @@ from dralloc.problem.solution import Placement, Solution, charged_grants
 from dralloc.problem.subproblem import cut
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
+from dralloc.solve.optimum.stopping import Stop
 
 __all__ = [
     "MOST_COPIES",
@@ -384,6 +386,7 @@ class _Counting:
 
     def run(self, options: Options) -> CopyCount:
         """Place as many as possible."""
+        stop = Stop.after(options.time_limit)
         estimate = PerDeviceBound(self.problem, self.demand)
         per_device, max_copies = estimate.total(self.times), estimate.total()
         if per_device is None and takes_nothing(self.problem, self.demand):
@@ -398,7 +401,7 @@ class _Counting:
         for tried in self._tries() if max_copies is None else (max_copies,):
             problem = self._replicated(tried)
             greedy = first_fit(problem)
-            best = solve(problem, options, hint=greedy)
+            best = solve(problem, with_time_left(options, stop), hint=greedy)
             if best.tiers[0].value < tried or self._is_endless(problem, best):
                 break
         check(problem, greedy)

@@ -53,8 +53,9 @@ def find_front(
     upper: Vector,
     reach: Callable[[Vector, int], Vector | None],
     limit: int | None = None,
+    stop: Stop | None = None,
 ) -> Front:
-    """Find all points of a front, or so many that lie well apart.
+    """Find all points of a front, or so many that lie well apart, or those that there is time for.
 
     Parameters
     ----------
@@ -65,6 +66,8 @@ def find_front(
         with the least on the given axis is the best one for points that lie apart.
     limit
         End with so many points, and say whether there could be more.
+    stop
+        The outermost points are looked for even when time is over.
     """
     boxes = [_Box((0,) * len(upper), upper)]
     # The outermost points come first: where each number in turn is the last to count.
@@ -75,6 +78,8 @@ def find_front(
     for point in points:
         boxes = _without(boxes, point)
     while boxes and (limit is None or len(points) < limit):
+        if stop is not None and stop.reached():
+            break
         box = max(boxes, key=lambda candidate: candidate.volume)
         least, axis = box.ask()
         new_point = reach(least, axis)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, Unpack
 
@@ -22,7 +23,7 @@ from dralloc.ask.whatif.copies import (
 from dralloc.ask.whatif.document import HeadroomDocument
 from dralloc.ask.whatif.fronts import JointPacking, Vector, find_front
 from dralloc.ask.whatif.mix_entries import CompiledMix, MixEntry, compile_mix
-from dralloc.ask.whatif.models.selection import best_sum
+from dralloc.ask.whatif.models.selection import best_sum, with_time_left
 from dralloc.ask.whatif.node_types import NotRepresentativeError
 from dralloc.ask.whatif.partitions import read_single
 from dralloc.check import check
@@ -53,7 +54,7 @@ from dralloc.problem.equivalence import equivalent_nodes
 from dralloc.problem.subproblem import cut_alone, separated
 from dralloc.show.question import Provisional
 from dralloc.solve.first_fit import first_fit
-from dralloc.solve.optimum.stopping import Stop
+from dralloc.solve.optimum.stopping import Stop, Stopped
 from dralloc.solve.work import phase
 
 __all__ = [
@@ -210,6 +211,8 @@ class MinkowskiSum:
     ----------
     sets
         By the points that fit on one node, each of which has been placed and checked, how many nodes there are.
+    stop
+        Each sum is looked for as long as both this and the options allow.
     proven
         Whether everything that was said so far is proven.
     """
@@ -217,6 +220,7 @@ class MinkowskiSum:
     sets: Mapping[tuple[Vector, ...], int]
     max_counts: Vector
     options: Options
+    stop: Stop = field(default_factory=Stop)
     proven: bool = True
 
     def reach(self, least: Vector, last: int = 0) -> Vector | None:
@@ -225,19 +229,24 @@ class MinkowskiSum:
         worth = [
             1 if demand == last else extra + 1 for demand in range(len(least))
         ]
-        point, proven = best_sum(self.sets, least, worth, self.options)
+        options = with_time_left(self.options, self.stop)
+        point, proven = best_sum(self.sets, least, worth, options)
         self.proven &= proven
         return point
 
 
-def minkowski_sum(
+def minkowski_sum(  # noqa: PLR0913 - the last ones have defaults
     problem: Problem,
     demands: Sequence[Demand],
     max_counts: Vector,
     options: Options,
     order: Sequence[NodeIndex] | None = None,
+    stop: Stop | None = None,
 ) -> MinkowskiSum | None:
     """Find the points of each class of node; None if nodes have to do with each other, or are of too many classes.
+
+    Where time ends before all points of a class are known, what first fit places there stands for them, and nothing is
+    proven.
 
     Parameters
     ----------
@@ -252,30 +261,49 @@ def minkowski_sum(
         return None
     fronts: Counter[tuple[Vector, ...]] = Counter()
     points_allowed = _MOST_POINTS
+    ending, proven = stop or Stop(), True
     for group in classes.groups:
-        packing = JointPacking.alone(
-            divided.problem,
-            divided.demands,
-            group[0],
-            max_counts,
-            options,
-            Stop(),
-        )
-        points = _points(packing, points_allowed)
-        # Sums prove nothing where points of a part are missing or not proven.
+        points: tuple[Vector, ...] | None = None
+        with suppress(Stopped):
+            packing = JointPacking.alone(
+                divided.problem,
+                divided.demands,
+                group[0],
+                max_counts,
+                options,
+                ending,
+            )
+            points = _points(packing, points_allowed)
         if points is None:
-            return None
+            # Sums prove nothing where points of a part are missing or not proven.
+            if not ending.reached():
+                return None
+            proven = False
+            points = (_first_fit_on(divided, group[0], max_counts),)
         fronts[points] += sum(times[divided.homes[part]] for part in group)
         points_allowed -= len(points)
-    return MinkowskiSum(fronts, max_counts, options)
+    return MinkowskiSum(fronts, max_counts, options, ending, proven)
 
 
 def _points(packing: JointPacking, limit: int) -> tuple[Vector, ...] | None:
     """Return all points of a node; None if there are more than so many, or one of them is not proven."""
     if not any(packing.max_counts):
         return (packing.max_counts,)
-    front = find_front(packing.max_counts, packing.reach, limit)
+    front = find_front(packing.max_counts, packing.reach, limit, packing.stop)
     return front.points if front.complete and packing.proven else None
+
+
+def _first_fit_on(
+    divided: Divided, node: NodeIndex, max_counts: Vector
+) -> Vector:
+    """How many of each first fit places on a node alone."""
+    part, demands = cut_alone(divided.problem, divided.demands, node)
+    totals = [PerDeviceBound(part, demand).total() for demand in demands]
+    counts = tuple(
+        high if total is None else min(high, total)
+        for high, total in zip(max_counts, totals, strict=True)
+    )
+    return JointPacking(part, demands, counts).first_fit(counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,7 +434,7 @@ def pareto_front(  # noqa: PLR0913 - the last ones have defaults
     limit: int | None = None,
     options: Options | None = None,
 ) -> ParetoFront:
-    """Find the front, or so many points of it that lie well apart.
+    """Find the front, or so many points of it that lie well apart, within the time limit as a whole.
 
     Where nodes have nothing to do with each other it is put together from those of single nodes, else of the whole.
 
@@ -429,15 +457,16 @@ def pareto_front(  # noqa: PLR0913 - the last ones have defaults
         Some stand for others, and have to do with each other.
     """
     chosen = options or Options()
-    packing = JointPacking(problem, demands, max_counts, chosen)
-    sums = minkowski_sum(problem, demands, max_counts, chosen, order)
+    stop = Stop.after(chosen.time_limit)
+    packing = JointPacking(problem, demands, max_counts, chosen, stop)
+    sums = minkowski_sum(problem, demands, max_counts, chosen, order, stop)
     isolated = isolated_first_fit(problem, demands, max_counts, order)
     alone = order is None or len(order) == len(problem.nodes)
     # The problem has one of equal nodes only: as a whole it says nothing about all of them.
     if not alone and (sums is None or isolated is None):
         raise NotRepresentativeError
     exact = packing if sums is None else sums
-    front = find_front(max_counts, exact.reach, limit)
+    front = find_front(max_counts, exact.reach, limit, stop)
 
     def first_fit(counts: Vector) -> Vector:
         # It is None as well where an error ends the attempt: then the problem as a whole is asked.
@@ -450,7 +479,9 @@ def pareto_front(  # noqa: PLR0913 - the last ones have defaults
         FrontPoint(counts, first_fit(counts)) for counts in front.points
     )
     # Where a search has ended early there may be points beyond those that it found.
-    return ParetoFront(points, front.complete and exact.proven, exact.proven)
+    enough = front.complete or len(front.points) == limit
+    proven = exact.proven and enough
+    return ParetoFront(points, front.complete and exact.proven, proven)
 
 
 POINTS: Final = 25
@@ -603,6 +634,7 @@ def headroom(
         .with_gates(options.features)
     )
     timings: dict[str, float] = {}
+    stop = Stop.after(options.time_limit)
 
     left_out = sum(not claim.is_allocated for claim in cluster.claims)
 
@@ -612,15 +644,22 @@ def headroom(
         with phase(timings, "headroom"):
             # How many nodes each compiled one stands for.
             problem, times = mix.problem, Counter(mix.order)
+            # What is left of the time is for each claim alone, and for all of them together.
+            questions = len(mix.demands) + (len(mix.demands) > 1)
             alone = tuple(
-                count_copies(problem, demand, options, times)
-                for demand in mix.demands
+                count_copies(
+                    problem,
+                    demand,
+                    with_time_left(options, stop, 1 / (questions - index)),
+                    times,
+                )
+                for index, demand in enumerate(mix.demands)
             )
         with phase(timings, "check"):
             for demand, counted in zip(mix.demands, alone, strict=True):
                 _check(mix, demand, counted)
         with phase(timings, "together"):
-            joint = _joint(mix, alone, points, options)
+            joint = _joint(mix, alone, points, with_time_left(options, stop))
         unmodelled = mix.compiled.unmodelled({Mode.OPTIMAL})
         return Headroom(
             mix_entries,
