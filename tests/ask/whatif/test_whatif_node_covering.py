@@ -7,6 +7,7 @@ from dataclasses import replace
 from importlib import import_module
 from itertools import chain, product
 from operator import mul
+from time import perf_counter
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -24,10 +25,12 @@ from dralloc.ask.whatif.fronts import JointPacking
 from dralloc.ask.whatif.models.selection import CoverColumn, cover
 from dralloc.ask.whatif.node_columns import ColumnGeneration, NodeVectors
 from dralloc.ask.whatif.node_search import CoverQuestion
+from dralloc.check import check
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.load import load_documents
 from dralloc.problem import Demand, NodeIndex, Problem, Usage, numbered
 from dralloc.problem.equivalence import equivalent_nodes
+from dralloc.problem.solution import Solution
 from dralloc.problem.subproblem import cut, replicate
 from dralloc.solve.optimum import Options, solve
 from dralloc.solve.optimum.stopping import Stop
@@ -303,6 +306,37 @@ def test_where_vectors_take_too_long_nodes_are_searched_for(
     # Three of each ask for nine devices.
     assert (answer.cost, answer.bound) == (3, 3)
     assert answer.numbers == (0, 3)
+
+
+def test_very_many_copies_are_held_within_the_time_limit() -> None:
+    """The checker looked at each node, and went through all of them for each pod."""
+    problem, demands = two_kinds()
+    costs = [NodeCost(NodeIndex(node), 1) for node in (0, 1)]
+    began = perf_counter()
+    answer = cover_demands(
+        problem, demands, (50_000, 50_000), costs, Options(time_limit=2)
+    )
+    assert perf_counter() - began < 6
+    assert (answer.cost, answer.numbers) == (50_000, (0, 50_000))
+
+
+def test_of_very_many_nodes_the_checker_looks_at_those_that_differ(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    columns = import_module(ColumnGeneration.__module__)
+    monkeypatch.setattr(columns, "_MOST_VERIFIED", 1)
+    sizes: list[int] = []
+
+    def checked(problem: Problem, solution: Solution) -> None:
+        sizes.append(len(problem.nodes))
+        check(problem, solution)
+
+    monkeypatch.setattr(columns, "check", checked)
+    problem, demands = two_kinds()
+    costs = [NodeCost(NodeIndex(node), 1 + node) for node in (0, 1)]
+    answer = cover_demands(problem, demands, (6, 2), costs)
+    assert answer.cost == answer.bound == sum(answer.numbers) == 5
+    assert sizes == [2]
 
 
 def test_the_last_nodes_hold_what_remains(

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from math import gcd
-from operator import attrgetter, mul, sub
+from operator import attrgetter, le, mul, sub
 from random import Random
 from typing import Final
 
@@ -71,6 +71,9 @@ _SHAKEN: Final = (70, 130)
 
 _COVERING: Final = 0.25
 """The part of the time that is left for a cover in between."""
+
+_MOST_VERIFIED: Final = 2_000
+"""The checker looks at so many nodes one by one; of more, at one of those with the same on them."""
 
 _ROUNDING: Final = 1e-6
 """Fractions that are so close to a whole number are one."""
@@ -332,14 +335,28 @@ class ColumnGeneration:
 
     def _answer(self, best: _Nodes) -> NodeCover:
         """The nodes by type, when the checker has accepted everything on them."""
-        self._verify(best.columns)
+        columns, needs = best.columns, self.question.needs
+        if len(columns) > _MOST_VERIFIED:
+            # Nodes have nothing to do with each other: those with the same on them are looked at once.
+            times = Counter(map(id, columns))
+            by_id = {id(column): column for column in columns}
+            held = [
+                [times[key] * count for count in column.vector]
+                for key, column in by_id.items()
+            ]
+            totals = tuple(map(sum, zip(*held, strict=True)))
+            assert all(map(le, needs, totals)), "everything is placed"
+            columns = list(by_id.values())
+            vectors = [column.vector for column in columns]
+            needs = tuple(map(sum, zip(*vectors, strict=True)))
+        self._verify(columns, needs)
         node_counts = Counter(column.type_index for column in best.columns)
         types = range(len(self.node_types))
         numbers = tuple(node_counts[type_index] for type_index in types)
         return NodeCover(numbers, best.cost, self.bound)
 
-    def _verify(self, columns: Sequence[_Column]) -> None:
-        """Place everything on copies of the nodes, and let the checker look at it."""
+    def _verify(self, columns: Sequence[_Column], needs: Vector) -> None:
+        """Place so many of each on copies of the nodes, and let the checker look at it."""
         if not columns:
             return
         problem = replicate(
@@ -353,15 +370,11 @@ class ColumnGeneration:
             for index, demand in enumerate(self.question.demands)
         ]
         placements = sorted(
-            self._placements(columns), key=lambda placement: placement.demand
+            self._placements(columns, needs),
+            key=lambda placement: placement.demand,
         )
-        assert len(placements) == sum(self.question.needs), (
-            "everything is placed"
-        )
-        check(
-            replicated(problem, demands, self.question.needs),
-            Solution(tuple(placements)),
-        )
+        assert len(placements) == sum(needs), "everything is placed"
+        check(replicated(problem, demands, needs), Solution(tuple(placements)))
 
     def _homes(
         self, columns: Sequence[_Column], demand: int
@@ -373,9 +386,11 @@ class ColumnGeneration:
             if self.node_types[column.type_index].packing.max_counts[demand]
         )
 
-    def _placements(self, columns: Sequence[_Column]) -> Iterator[Placement]:
+    def _placements(
+        self, columns: Sequence[_Column], needs: Vector
+    ) -> Iterator[Placement]:
         # By demand, the indices of its copies that are not placed yet. Nodes may hold more than is needed.
-        spans = pairwise(accumulate(self.question.needs, initial=0))
+        spans = pairwise(accumulate(needs, initial=0))
         waiting = [iter(range(*span)) for span in spans]
         start = 0
         for node, column in enumerate(columns):

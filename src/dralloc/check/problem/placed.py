@@ -294,9 +294,16 @@ def each_demand_once_in_order(view: View) -> Iterator[str]:
 
 def on_candidate_nodes(view: View) -> Iterator[str]:
     """A demand is placed on a node that it may go to."""
+    # Many demands have the same tuple of nodes. It is kept beside its set, so that no other one gets its identity.
+    sets: dict[int, tuple[tuple[NodeIndex, ...], frozenset[NodeIndex]]] = {}
     for placement in view.solution.placements:
         demand = view.problem.demands[placement.demand]
-        if demand.nodes is not None and placement.node not in demand.nodes:
+        if demand.nodes is None:
+            continue
+        if id(demand.nodes) not in sets:
+            sets[id(demand.nodes)] = demand.nodes, frozenset(demand.nodes)
+        _, among = sets[id(demand.nodes)]
+        if placement.node not in among:
             names = ", ".join(
                 view.problem.nodes[node].name for node in demand.nodes
             )
