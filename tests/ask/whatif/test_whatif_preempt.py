@@ -470,10 +470,10 @@ def test_admin_access_goes_where_nobody_with_shares_is_evicted() -> None:
     assert (victims(answer), answer.exact) == (["w"], True)
 
 
-def test_where_tries_run_out_all_go_that_have_shares(
+def test_where_tries_run_out_those_stay_who_need_not_go(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The answer is not proven, and has the bound of what was tried."""
+    """The answer is not proven, and has the bound of what was tried. All who had shares had to go."""
     monkeypatch.setattr(import_module(preempt.__module__), "_MOST_TRIES", 1)
     shared = gpus(2, allowMultipleAllocations=True, capacity=MEMORY)
     answer = preempt(
@@ -483,14 +483,40 @@ def test_where_tries_run_out_all_go_that_have_shares(
             resource_slice(shared, name="a", pool="a", nodeName="a"),
             share("x", "gpu-0", "4"),
             share("y", "gpu-1", "5"),
-            [pod(name, name, nodeName="a", priority=1) for name in "xy"],
+            [
+                pod("x", "x", nodeName="a", priority=2),
+                pod("y", "y", nodeName="a", priority=1),
+            ],
             with_admin_access(),
         ),
         pod="default/new",
     )
-    assert (victims(answer), answer.exact) == (["x", "y"], False)
+    assert (victims(answer), answer.exact) == (["y"], False)
     pods = answer.tiers[0]
-    assert (pods.value, pods.bound) == (2, 0)
+    assert (pods.value, pods.bound) == (1, 0)
+
+
+def test_where_time_is_over_those_stay_who_need_not_go() -> None:
+    """Two have shares of each device, and both of them have to go. All who had shares had to."""
+    shared = gpus(10, allowMultipleAllocations=True, capacity=MEMORY)
+    names = [f"p{index}" for index in range(20)]
+    answer = preempt(
+        cluster(
+            device_class(),
+            node("a"),
+            resource_slice(shared, name="a", pool="a", nodeName="a"),
+            *(
+                share(name, f"gpu-{index // 2}", "3")
+                for index, name in enumerate(names)
+            ),
+            [pod(name, name, nodeName="a", priority=1) for name in names],
+            with_admin_access(),
+        ),
+        pod="default/new",
+        time_limit=2,
+    )
+    assert 2 <= len(answer.evicted) < len(names)
+    assert not answer.exact
 
 
 def test_who_asks_for_extended_resources_does_not_ask_its_node_for_them() -> (

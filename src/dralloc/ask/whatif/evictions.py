@@ -262,6 +262,17 @@ class Staging:
                 slots.add(device.slot)
         return self.incumbents.sharing(slots)
 
+    def heaviest_first(self, units: Collection[int]) -> Sequence[int]:
+        """Return units, by index, in the order of what it is worth that they stay."""
+        demands = self.problem.demands
+        return sorted(
+            units,
+            key=lambda unit: (
+                -demands[DemandIndex(self._firsts[unit])].weight,
+                unit,
+            ),
+        )
+
     def without(self, units: Collection[int]) -> Problem:
         """Return the problem in which some units, by index, have to go."""
         demands = list(self.problem.demands)

@@ -47,6 +47,12 @@ __all__ = ["Preemption", "preempt"]
 _MOST_TRIES: Final = 100
 """So many sets of victims are tried where newcomers have admin access beside shares."""
 
+_TRYING: Final = 0.5
+"""The part of the time that is left which these may take."""
+
+_LAST: Final = 1.0
+"""Seconds for the last answer, whose victims are all with shares, where time is over before any other is found."""
+
 _TOO_FEW: Final = (
     "there are fewer pods, or groups of them, than have to be placed together"
 )
@@ -435,43 +441,73 @@ def _cheapest(staging: Staging, choices: Choices) -> Solution:
         cost = -answer.tiers[0].bound
         return _Branch(cost, next(ages), evicted, is_closed, answer)
 
+    # In the rest of the time it is looked for who need not go where not all branches were tried.
+    trying = stop.within(_TRYING * stop.seconds())
     branches = [branch(frozenset(), best)]
     seen = {frozenset[int]()}
     for _ in range(_MOST_TRIES):
         cheapest = heappop(branches)
         is_placed = bool(staging.placed(cheapest.answer))
         if not is_placed and cheapest.answer.tiers[0].proven:
-            return _nobody(staging, choices, -cheapest.cost)
+            options = with_time_left(choices, stop)
+            return _nobody(staging, options, -cheapest.cost)
         tried = staging.tried(cheapest.answer) if is_placed else None
         if tried is not None:
             return _bounded(tried, -cheapest.cost)
         # No branches are left of it, or time is over.
-        if cheapest.is_closed or not is_placed:
+        if cheapest.is_closed or not is_placed or trying.reached():
             break
         evicted = cheapest.evicted
         only = solve(
-            staging.without_only(evicted), with_time_left(choices, stop)
+            staging.without_only(evicted), with_time_left(choices, trying)
         )
         heappush(branches, branch(evicted, only, is_closed=True))
         for unit in sorted(staging.sharers - evicted):
             more = evicted | {unit}
-            # The same units can be taken out in another order.
-            if more not in seen:
+            # The same units can be taken out in another order. Without time for all branches, none is tried next.
+            if more not in seen and not trying.reached():
                 seen.add(more)
                 answer = solve(
-                    staging.without(more), with_time_left(choices, stop)
+                    staging.without(more), with_time_left(choices, trying)
                 )
                 heappush(branches, branch(more, answer))
-    return _unproven(staging, choices, -cheapest.cost)
+        if trying.reached():
+            break
+    return _unproven(staging, choices, stop, -cheapest.cost)
 
 
-def _unproven(staging: Staging, choices: Choices, bound: int) -> Solution:
-    """Return an answer in which all go that have shares; no answer is worth more than the bound."""
-    freest = solve(staging.without(staging.sharers), choices)
-    tried = staging.tried(freest) if staging.placed(freest) else None
-    if tried is None:
-        return _nobody(staging, choices, bound)
-    return _bounded(tried, bound)
+def _unproven(
+    staging: Staging, choices: Choices, stop: Stop, bound: int
+) -> Solution:
+    """Return an answer in which as few go that have shares as can be told soon; none is worth more than the bound.
+
+    First all of them go. Then those whose weight is the largest stay first, as long as the newcomers are placed.
+    """
+    evicted = staging.sharers
+    last = Stop.after(_LAST)
+    best = _closed(staging, choices, max(stop, last, key=Stop.seconds), evicted)
+    if best is None:
+        return _nobody(staging, with_time_left(choices, stop), bound)
+    # Halves first: most often nearly all of them may stay.
+    waiting = [staging.heaviest_first(evicted)]
+    while waiting and not stop.reached():
+        units = waiting.pop()
+        fewer = evicted.difference(units)
+        better = _closed(staging, choices, stop, fewer)
+        if better is not None:
+            best, evicted = better, fewer
+        elif len(units) > 1:
+            middle = len(units) // 2
+            waiting += (units[middle:], units[:middle])
+    return _bounded(best, bound)
+
+
+def _closed(
+    staging: Staging, choices: Choices, stop: Stop, evicted: frozenset[int]
+) -> Solution | None:
+    """Return an answer in which of those with shares just these units go; None if newcomers are not placed then."""
+    only = solve(staging.without_only(evicted), with_time_left(choices, stop))
+    return staging.tried(only) if staging.placed(only) else None
 
 
 def _nobody(staging: Staging, choices: Choices, bound: int) -> Solution:
