@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import dralloc
 from dralloc.ask.explain import Explanation
-from dralloc.objects.choices import ModeName
+from dralloc.ask.explain.explainer import Explainer
+from dralloc.ask.explain.snapshot import find_demand
+from dralloc.objects.choices import Choices, Mode, ModeName
 from dralloc.objects.names import ClaimKey
 from wire import (
     Json,
@@ -201,3 +204,36 @@ def test_what_no_search_has_decided_is_not_impossible() -> None:
     text = str(explanation)
     assert "Not even" not in text
     assert "The search ended before it was known" in text
+
+
+@pytest.mark.parametrize(
+    ("cards", "rivals", "said"),
+    [
+        (3, (), "Its gang would fit beside all that is placed: the search"),
+        (4, ("worker-1",), "its gang is in its way, or the search ended"),
+    ],
+)
+def test_what_the_search_did_not_get_to_has_no_gang_in_its_way(
+    cards: int, rivals: tuple[str, ...], said: str
+) -> None:
+    """As if a time limit had ended the search before the gang was placed."""
+    rival_pods = [pod(f"by-{name}", name, priority=10) for name in rivals]
+    plan = dralloc.allocate(
+        gang(3, *rival_pods, cards=cards), "optimal", gang="job"
+    )
+    weight = plan.solution.tiers[0]
+    placements = tuple(
+        placement
+        for placement in plan.solution.placements
+        if not plan.demands[placement.demand].gang
+    )
+    unfinished = replace(
+        plan.solution,
+        placements=placements,
+        tiers=(replace(weight, value=weight.value - 1),),
+    )
+    wanted = find_demand(plan.compiled, None, ClaimKey("default", "worker-0"))
+    explanation = Explainer(
+        plan.compiled, wanted, Mode.OPTIMAL, Choices()
+    ).of_optimum(unfinished, {}, suggest=True)
+    assert said in str(explanation)

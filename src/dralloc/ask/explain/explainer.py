@@ -41,6 +41,16 @@ __all__ = ["Explainer"]
 _DISREGARDED: Final = "First fit looks neither at caps nor at fairness: mode optimal explains the answer that does."
 _ENDED: Final = "It would fit beside all that is placed: the search ended, as at a time limit, before it was placed."
 
+_GANG: Final = "It would fit alone: its gang is in its way. Explain the other members of the gang."
+_PERHAPS: Final = (
+    "It would fit alone: its gang is in its way, or the search ended, as at a time limit, before all of it was placed. "
+    "Explain the other members of the gang."
+)
+_GANG_ENDED: Final = (
+    "Its gang would fit beside all that is placed: "
+    "the search ended, as at a time limit, before it was placed."
+)
+
 
 @dataclass(frozen=True)
 class Explainer:
@@ -175,7 +185,12 @@ class Explainer:
                     with_nodes, self.number, complete, self.options
                 )
                 base = replace(base, competition=competition)
-        return self._with_changes(base, snapshot, timings) if suggest else base
+        proven = all(tier.proven for tier in solution.tiers[:1])
+        return (
+            self._with_changes(base, snapshot, timings, proven=proven)
+            if suggest
+            else base
+        )
 
     def _snapshot(self, placements: Sequence[Placement]) -> DemandSnapshot:
         return snapshot_of(
@@ -221,6 +236,8 @@ class Explainer:
         base: Explanation,
         snapshot: DemandSnapshot,
         timings: dict[str, float],
+        *,
+        proven: bool = True,
     ) -> Explanation:
         # A conflict is about rules alone, so the exact model looks for it: what only first
         # fit overlooks is none. Suggestions have to be of use in the mode that was asked.
@@ -232,7 +249,7 @@ class Explainer:
         if conflict is None and self.mode is Mode.OPTIMAL:
             if snapshot.whole.gang and not _is_any_mate_placed(snapshot):
                 with phase(timings, "gang"):
-                    return self._with_gang(base, snapshot)
+                    return self._with_gang(base, snapshot, proven=proven)
             return replace(base, remarks=(*base.remarks, _ENDED))
         if conflict is None:
             remark = "Only an error is in its way: the optimal mode, which leaves failing devices out, would place it."
@@ -250,14 +267,22 @@ class Explainer:
         return replace(base, conflict=conflict, suggestions=suggestions)
 
     def _with_gang(
-        self, base: Explanation, snapshot: DemandSnapshot
+        self, base: Explanation, snapshot: DemandSnapshot, *, proven: bool
     ) -> Explanation:
-        """It would fit: its gang does not."""
+        """It would fit: its gang does not, or was not found where the answer is not proven."""
         gathered = gather(snapshot, self.options)
         if gathered is None:
-            remark = "It would fit alone: its gang is in its way. Explain the other members of the gang."
+            remark = _GANG if proven else _PERHAPS
             return replace(base, remarks=(*base.remarks, remark))
         gathering, suggestions = gathered
+        demand = snapshot.whole
+        needed = (
+            len(gathering.members) if demand.quorum is None else demand.quorum
+        )
+        # Members were counted without rules between pods, and without the other gangs of a tree.
+        bound_otherwise = demand.parent or demand.roles
+        if not (proven or bound_otherwise) and gathering.number >= needed:
+            base = replace(base, remarks=(*base.remarks, _GANG_ENDED))
         return replace(base, gathering=gathering, suggestions=suggestions)
 
 
