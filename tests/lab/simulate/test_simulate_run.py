@@ -277,6 +277,43 @@ def test_devices_of_evicted_pods_of_the_cluster_are_free() -> None:
     assert last.placed == last.best == last.bound == 2
 
 
+def test_what_evicted_pods_of_the_cluster_took_of_nodes_is_free() -> None:
+    """Later a pod of three CPUs comes first, where two of two CPUs would fit: that is known to be missed."""
+
+    def containers(cpu: str) -> list[Json]:
+        return [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]
+
+    before = wire.pod(
+        "before", nodeName="a", priority=0, containers=containers("4")
+    )
+    before["status"] = {"phase": "Running"}
+    node = wire.node("a")
+    node["status"] = {"allocatable": {"cpu": "4", "pods": "10"}}
+    objects = [item for item in gpus(2) if item["kind"] != "Node"]
+    pods = [
+        [
+            wire.pod(name, name, containers=containers(cpu)),
+            wire.claim(name, wire.request()),
+        ]
+        for name, cpu in (("two", "2"), ("three", "3"), ("four", "4"))
+    ]
+    arrivals = [
+        Arrival(second * 1000, ClaimKey("default", name), 1000, priority=5)
+        for second, name in ((0, "four"), (2, "three"), (2, "two"), (2, "two"))
+    ]
+    simulated = dralloc.simulate(
+        wire.cluster(objects, node, before, *pods),
+        arrivals,
+        "scheduler",
+        preemption=True,
+        regret=True,
+    )
+    regret = simulated.runs[0].regret
+    assert regret is not None
+    missed = [(row.placed, row.best, row.bound) for row in regret.decisions]
+    assert (1, 2, 2) in missed
+
+
 def test_others_move_for_who_waits() -> None:
     """One GPU of each node is taken: after a move somebody gets two of one node."""
     more = [

@@ -439,6 +439,7 @@ class PodRules:
         complete: bool = False,
         copies: int = 1,
         by_host: bool = True,
+        gone: Collection[ClaimKey] = (),
     ) -> Problem:
         """A problem of devices with all that binds its pods to nodes and to each other.
 
@@ -451,6 +452,8 @@ class PodRules:
         by_host
             Whether anti-affinity by node is an amount of nodes. If not, it is a rule between pods as any other: one
             that pods may break which run.
+        gone
+            Pods that run, and take nothing of their nodes any more. Their rules about others hold on.
         """
         footprints = Footprints(self._cluster, problem.devices)
         if not (self.may_bind or footprints):
@@ -486,7 +489,7 @@ class PodRules:
         sorts = (resources, *self._sorts(kinds, running_kinds, apart))
         all_kinds = dict.fromkeys((*kinds, *running_kinds))
         amounts_of = {kind: _asked(kind, sorts) for kind in all_kinds}
-        stocks = list(self._stocks(resources, sorts, amounts_of))
+        stocks = list(self._stocks(resources, sorts, amounts_of, gone))
         demanded = {
             demand: self._beside_devices(info, amounts_of[info.kind])
             for demand, info in wanting.items()
@@ -512,11 +515,14 @@ class PodRules:
         resources: NodeResources,
         sorts: Sequence[NodeAmounts],
         amounts_of: Mapping[PodKind, dict[str, int]],
+        gone: Collection[ClaimKey],
     ) -> Iterator[NodeStock]:
         """Give out what each node has, and what the pods on it use of that."""
         for node in self._nodes:
             used: dict[ClaimKey, dict[str, int]] = {}
             for pod in self.running.get(node.name, ()):
+                if pod.key in gone:
+                    continue
                 of_devices = resources.asked(pod) if pod.of_devices else {}
                 used[pod.key] = amounts_of[pod.kind] | of_devices
             total = reduce(or_, (sort.there(node) for sort in sorts))

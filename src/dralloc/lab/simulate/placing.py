@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -234,6 +234,9 @@ class SchedulerPlacer(Placer):
             waiting.compiled, profiles, Random(seed), release
         )
         self._has_rules = has_rules_between(waiting.compiled.cluster.pods)
+        # Pods that ran before anybody arrived, and have been evicted since.
+        self._evicted: frozenset[ClaimKey] = frozenset()
+        self._whole = waiting.problem
 
     @property
     def problem(self) -> Problem:
@@ -305,6 +308,12 @@ class SchedulerPlacer(Placer):
             pod: arrival_index
             for arrival_index, pod in enumerate(self.incoming.pods)
         }
+        evicted = self._evicted.union(
+            victim for victim in victims if victim not in arrival_of
+        )
+        if evicted != self._evicted:
+            self._evicted = evicted
+            self._whole = _without(self.incoming, evicted)
         return tuple(
             arrival_of[victim] for victim in victims if victim in arrival_of
         )
@@ -333,7 +342,7 @@ class SchedulerPlacer(Placer):
 
     def whole_ledger(self) -> Ledger:
         """Make a ledger of the placements, as the plugins keep count of nodes by themselves."""
-        problem = self._run.scheduler.beside_evicted(self.incoming.problem)
+        problem = self._run.scheduler.beside_evicted(self._whole)
         ledger = Ledger(problem)
         charges = charged_grants(problem, self.whole_placements().values())
         for _, device, charge in charges:
@@ -356,6 +365,32 @@ class SchedulerPlacer(Placer):
             return None
         # Figures are about the whole problem, in which nodes are devices, too.
         return next(with_node_grants(self.incoming.problem, (placement,)))
+
+
+def _without(incoming: Incoming, evicted: Collection[ClaimKey]) -> Problem:
+    """The problem of the arrivals in which what these pods, which ran before, took of their nodes is free."""
+    compiled = incoming.compiled
+    # Complete, so that both list the same resources; the problem itself leaves out what cannot run short.
+    before = compiled.pods.applied(compiled.problem, complete=True).usage
+    after = compiled.pods.applied(
+        compiled.problem, complete=True, gone=evicted
+    ).usage
+    problem = incoming.problem
+    shares, consumed = (
+        dict(problem.usage.shares),
+        dict(problem.usage.consumed),
+    )
+    for slot, share in before.shares.items():
+        if slot in shares:
+            shares[slot] -= share - after.shares[slot]
+            consumed[slot] = {
+                name: amount
+                - before.consumed[slot].get(name, 0)
+                + after.consumed[slot].get(name, 0)
+                for name, amount in consumed.get(slot, {}).items()
+            }
+    usage = replace(problem.usage, shares=shares, consumed=consumed)
+    return replace(problem, usage=usage)
 
 
 def with_rules(
