@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from importlib import import_module
 from itertools import combinations
 
 import networkx as nx
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import brute_force
 from crowd_strategies import crowds
 from dralloc.ask.whatif.copies import copies
+from dralloc.ask.whatif.models.selection import Choice, UnitLayouts
 from dralloc.ask.whatif.partition_layout import LayoutComparison, compare
 from dralloc.ask.whatif.partitions import read_single
 from dralloc.problem import (
@@ -25,7 +28,9 @@ from dralloc.problem import (
     Usage,
     numbered,
 )
+from dralloc.solve.optimum import Options
 from examples import examples
+from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 
 EXAMPLES = examples(30)
 THOROUGH = settings(
@@ -96,6 +101,42 @@ def test_the_best_layouts_serve_as_many_as_partitions_on_demand(
         kinds = Counter(unit for unit, _, _ in plan.layouts)
         if plan.limit is not None:
             assert max(kinds.values()) <= plan.limit
+
+
+def test_without_time_for_fewer_layouts_those_of_any_number_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They were found first, and forgotten: fixed layouts seemed to serve nobody."""
+    planning = import_module(compare.__module__)
+    choose = planning.choose_layouts
+
+    def hasty(
+        units: Sequence[UnitLayouts],
+        types: Sequence[frozenset[int]],
+        needs: Sequence[int],
+        limit: int | None,
+        options: Options,
+    ) -> Choice | None:
+        return (
+            choose(units, types, needs, limit, options)
+            if limit is None
+            else None
+        )
+
+    monkeypatch.setattr(planning, "choose_layouts", hasty)
+    builder = ProblemBuilder()
+    whole, halves = [], []
+    for _ in range(2):
+        memory = builder.counter(2)
+        whole.append(builder.device(consumes={memory: 2}))
+        halves += [builder.device(consumes={memory: 1}) for _ in range(2)]
+    for only in (whole, halves):
+        builder.pod(builder.claim(AlternativeSpec(only=only)))
+    problem = builder.problem()
+    comparison = compare(problem, list(problem.demands), [1, 2])
+    assert [(plan.limit, plan.total) for plan in comparison.plans] == [
+        (None, 3)
+    ]
 
 
 @THOROUGH

@@ -175,9 +175,11 @@ class _Comparison:
             return
         for limit in range(1, max(map(len, self.layouts), default=0)):
             plan = self._plan(limit)
-            if plan is not None:
-                yield plan
-            if plan is None or plan.total >= unlimited.total:
+            # Without time for this one there is none for the next; the last one is known.
+            if plan is None:
+                break
+            yield plan
+            if plan.total >= unlimited.total:
                 return
         yield unlimited
 
