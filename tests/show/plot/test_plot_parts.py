@@ -203,6 +203,22 @@ def test_shares_are_stacked_to_scale() -> None:
     ]
 
 
+def test_a_share_of_a_capacity_that_is_not_published_any_more_is_drawn() -> None:
+    memory = {"memory": {"value": "8Gi"}}
+    share = {
+        "device": "gpu-0",
+        "shareID": "8a4b5c0e-0000-4000-8000-000000000000",
+        "consumedCapacity": {"cores": "2", "memory": "2Gi"},
+    }
+    source = cluster(
+        node(),
+        device_class(),
+        resource_slice(gpus(1, allowMultipleAllocations=True, capacity=memory)),
+        allocated("old", share),
+    )
+    assert boxes(source) == {"gpu-0: gpu-0": Box(0, 0, 1, 1 / 4)}
+
+
 def test_partitions_without_places_are_stacked_to_scale() -> None:
     named_boxes = boxes(
         dralloc.load(ROOT / "models" / "keps" / "4815-five-devices")

@@ -90,7 +90,8 @@ def _share_of_device(problem: Problem, holding: HeldDevice) -> float:
     shares = [
         amount / capacity[name].total
         for name, amount in holding.amounts
-        if capacity[name].total
+        # A claim keeps what it recorded of a capacity that is not published any more.
+        if name in capacity and capacity[name].total
     ]
     return max(shares, default=0.0) or 1 / 16
 
