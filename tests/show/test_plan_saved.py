@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.api import to_wire
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.save import dump_yaml
+from dralloc.problem.solution import Status, Tier
 from examples import INDEPENDENT, examples
 from wire import (
     Json,
@@ -63,6 +65,8 @@ def test_what_is_read_is_what_was_saved(
         ),
     )
     assert again.reasons == plan.reasons
+    assert again.most_placed == plan.most_placed
+    assert again.headline == plan.headline
     assert list(again.claims) == list(plan.claims)
     # Who is placed does not wait any more.
     waiting = {
@@ -146,6 +150,7 @@ def test_claims_that_can_be_used_anywhere_do_not_say_where_their_pod_goes(
         (lambda plan: plan["tiers"][0].pop("value"), "is no plan"),
         (lambda plan: plan.update(tiers=[{"name": "weight"}]), "is no plan"),
         (lambda plan: plan.update(warnings=None), "is no plan"),
+        (lambda plan: plan.update(mostPlaced="many"), "is no plan"),
         (lambda plan: plan.update(unplaced=[{"error": "x"}]), "is no plan"),
         (lambda plan: plan["placed"][0].update(node=["a"]), "on node"),
     ],
@@ -170,6 +175,25 @@ def test_a_device_that_was_taken_in_the_meantime(tmp_path: Path) -> None:
     dralloc.allocate(two_nodes(waiting("b"))).save(path)
     with pytest.raises(DrallocError, match="is not pending"):
         dralloc.Plan.load(path, later.after)
+
+
+def test_a_plan_that_is_read_says_how_many_are_placed_at_most(
+    tmp_path: Path,
+) -> None:
+    """It is the bound of all priorities together; plans of files that do not tell it do without."""
+    source = two_nodes(waiting("a"), waiting("b"))
+    plan = dralloc.allocate(source)
+    tiers = (Tier("pods@9", 1, 1), Tier("pods@0", 1, 2))
+    open_ = replace(plan.solution, status=Status.FEASIBLE, tiers=tiers)
+    path = tmp_path / "plan.json"
+    replace(plan, solution=replace(open_, most_placed=3)).save(path)
+    again = dralloc.Plan.load(path, source)
+    assert "pods@0 at most 2, all at most 3, gap" in again.headline
+    document = json.loads(path.read_text())
+    del document["mostPlaced"]
+    path.write_text(json.dumps(document))
+    again = dralloc.Plan.load(path, source)
+    assert "pods@0 at most 2, gap" in again.headline
 
 
 def test_a_file_that_is_not_there() -> None:

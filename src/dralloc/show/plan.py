@@ -263,7 +263,11 @@ class Plan(Documented):
             return f"bound {self.bound}"
         side = "most" if tier.sense > 0 else "least"
         words = f"{tier.name} at {side} {tier_text(tier.name, tier.bound)}"
-        if tier.name.startswith(f"{ObjectiveWord.PODS}@"):
+        # Plans in files may not tell it.
+        if (
+            tier.name.startswith(f"{ObjectiveWord.PODS}@")
+            and self.most_placed is not None
+        ):
             words += f", all at most {self.most_placed}"
         return words
 

@@ -76,6 +76,7 @@ def read_plan(path: Path, compiled: CompiledCluster) -> SavedPlan:
             tiers=tuple(map(_tier, document.get("tiers", ()))),
             errors=dict(reader.errors(document)),
             warnings=tuple(document.get("warnings", ())),
+            most_placed=_count(document.get("mostPlaced")),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise reader.refusal_of_form(error) from None
@@ -91,6 +92,13 @@ def _document_of(text: str) -> dict[str, Any] | None:
     if isinstance(document, dict) and "placed" in document:
         return document
     return None
+
+
+def _count(figure: object) -> int | None:
+    """Return a number that may be unknown; raises ValueError if it is something else."""
+    if figure is None or type(figure) is int:
+        return figure
+    raise ValueError(f"mostPlaced: {figure!r}: expected a whole number or null")
 
 
 def _tier(fields: Mapping[str, Any]) -> Tier:
