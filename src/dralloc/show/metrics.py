@@ -208,9 +208,10 @@ def _capacities(ledger: Ledger) -> _Amounts:
     problem = ledger.problem
     usage = problem.usage
     for slot, versions in problem.versions.items():
-        device = problem.devices[versions[0]]
-        # Somebody may have a shareable device as a whole; nobody else gets a share of it.
-        is_held = slot in usage.held
+        device = problem.devices[versions[-1]]
+        # Somebody may have a shareable device as a whole; nobody else gets a share of it. Where its pool is being
+        # updated, somebody may get it so.
+        was_held, is_held = slot in usage.held, slot in ledger.held
         before = usage.consumed.get(slot, {})
         after = ledger.consumed.get(slot, {})
         for name, capacity in (
@@ -218,6 +219,6 @@ def _capacities(ledger: Ledger) -> _Amounts:
         ):
             if capacity.consumable:
                 total = capacity.total
-                used_before = total if is_held else before.get(name, 0)
+                used_before = total if was_held else before.get(name, 0)
                 used = total if is_held else after.get(name, 0)
                 yield device.id.driver, name, (total, used_before, used)
