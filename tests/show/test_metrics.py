@@ -56,3 +56,17 @@ def test_a_device_that_its_newest_version_shares_may_be_held_as_a_whole() -> (
 def test_a_device_that_its_newest_version_does_not_share_counts_once() -> None:
     old, new = gpu("10Gi", shared=True), gpu("20Gi", shared=False)
     assert updated(old, new, "5Gi") == {"devices": ("0%", "100%")}
+
+
+def test_a_shared_device_without_capacity_is_in_use() -> None:
+    source = cluster(
+        node(),
+        device_class(),
+        resource_slice([device("gpu-0", allowMultipleAllocations=True)]),
+        claim("a", request()),
+        claim("b", request()),
+    )
+    plan = dralloc.allocate(source)
+    [row] = plan.metrics.utilisation
+    assert (plan.metrics.placed, plan.metrics.devices) == (2, 1)
+    assert (row.kind, row.share_before, row.share) == ("devices", 0, 1)

@@ -190,8 +190,9 @@ def _devices(ledger: Ledger, products: Sequence[str]) -> _Amounts:
         ):
             continue
         product = products[device_index] if products else ""
-        used_before = NANOS * (not before.is_free(device))
-        used = NANOS * (not ledger.is_free(device))
+        # One that can be shared without end is free as long as it is published, and in use all the same.
+        used_before = NANOS * before.is_in_use(device)
+        used = NANOS * ledger.is_in_use(device)
         yield device.id.driver, product, (NANOS, used_before, used)
 
 
