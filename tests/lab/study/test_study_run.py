@@ -65,6 +65,18 @@ def test_files_that_are_written_anew_are_read_anew(tmp_path: Path) -> None:
     assert placed == [1, 2]
 
 
+def test_the_bound_is_that_of_the_weight_with_several_priorities() -> None:
+    """There is a tier for each of them, and the weight is over all."""
+    pods = [pod(f"p{level}", f"c{level}", priority=level) for level in range(3)]
+    claims = [claim(f"c{level}", request()) for level in range(3)]
+    source = cluster(
+        node(), device_class(), resource_slice(gpus(2)), pods, claims
+    )
+    [row] = dralloc.study(source, modes=["optimal"]).to_dict("records")
+    assert (row["placed"], row["weight"], row["gap"]) == (2, 6, 0)
+    assert row["bound"] == 6
+
+
 def test_one_row_per_seed_demand_and_mode() -> None:
     table = dralloc.study(
         MODEL, seeds=2, demand=[1.0, 2.0], modes=["first-fit", "optimal"]

@@ -77,7 +77,6 @@ class Trial:
         # Seconds add up over all modes. What several build on, such as first fit, counts where it is asked for first.
         solve = sum(answers.timings.values()) - before - check
         figures = plan.metrics
-        first = plan.tiers[0] if plan.tiers else None
         return {
             "seed": self.seed,
             "demand": self.demand,
@@ -86,7 +85,7 @@ class Trial:
             "total": len(plan.compiled.problem.demands),
             "weight": figures.weight,
             "status": plan.status.value,
-            "bound": first.bound if first else None,
+            "bound": plan.bound,
             "gap": max((tier.gap for tier in plan.tiers), default=None),
             "seconds": {
                 "compile": answers.timings["compile"],
