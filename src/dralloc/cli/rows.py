@@ -37,7 +37,16 @@ class Rows:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the rows as plain data; what is not a number is null."""
-        return {
-            name: json.loads(frame.to_json(orient="records"))
-            for name, frame in self.frames.items()
-        }
+        return {name: _records(frame) for name, frame in self.frames.items()}
+
+
+def _records(frame: DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a frame. What pandas writes as JSON itself has integers of 64 bits and ten digits only."""
+    from numpy import inf
+
+    known = frame.astype(object).replace([inf, -inf], None)
+    known = known.where(known.notna(), None)
+    rows: list[dict[str, Any]] = json.loads(
+        json.dumps(known.to_dict(orient="records"))
+    )
+    return rows

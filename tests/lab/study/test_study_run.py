@@ -14,9 +14,11 @@ from typing import Any, Final
 import pytest
 from pandas import DataFrame
 from pandas.testing import assert_frame_equal
+from typer.testing import CliRunner
 
 import dralloc
 from conftest import ROOT
+from dralloc.cli.main import app
 from dralloc.lab.study.trial import MODES, Trial
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError
@@ -75,6 +77,33 @@ def test_the_bound_is_that_of_the_weight_with_several_priorities() -> None:
     [row] = dralloc.study(source, modes=["optimal"]).to_dict("records")
     assert (row["placed"], row["weight"], row["gap"]) == (2, 6, 0)
     assert row["bound"] == 6
+
+
+def test_weights_of_many_priorities_are_kept_as_they_are(
+    tmp_path: Path,
+) -> None:
+    """They are larger than integers of 64 bits."""
+    levels = range(70)
+    pods = [pod(f"p{level}", f"c{level}", priority=level) for level in levels]
+    claims = [claim(f"c{level}", request()) for level in levels]
+    objects = [node(), device_class(), resource_slice(gpus(2)), *pods, *claims]
+    path, kept = tmp_path / "cluster.json", tmp_path / "rows.csv"
+    path.write_text(
+        json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+    )
+    weight = 2**69 + 2**68
+    command = ["study", str(path), "--modes", "first-fit,optimal"]
+    for _ in range(2):
+        written = CliRunner().invoke(app, [*command, "--to", str(kept)])
+        assert written.exit_code == 0, written.output
+        assert f",optimal,2,70,{weight},OPTIMAL,{weight},0.0," in (
+            kept.read_text()
+        )
+    shown = CliRunner().invoke(app, [*command, "-o", "json"])
+    assert shown.exit_code == 0, shown.output
+    first, best = json.loads(shown.stdout)["answers"]
+    assert (first["bound"], best["bound"]) == (None, weight)
+    assert best["weight"] == weight
 
 
 def test_one_row_per_seed_demand_and_mode() -> None:

@@ -18,7 +18,7 @@ from math import isfinite
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 
 import orjson
 
@@ -177,10 +177,16 @@ def study(  # noqa: PLR0913 - what a table has rows for, and how it is kept
     keys = _keys(where, dict.fromkeys(points), named, choices)
     with Journal(None if store is None else Path(store)) as journal:
         _finish(where, keys, named, choices, journal, progress)
-        table: DataFrame = pd.json_normalize(
-            [journal.rows[key] for key in keys.values()]
-        )
-    return table.astype({"bound": "Int64"})  # whole numbers, or nothing
+        rows = [journal.rows[key] for key in keys.values()]
+        table: DataFrame = pd.json_normalize(rows)
+    bounds = [row["bound"] for row in rows]
+    # Whole numbers, or nothing; those of many priorities are larger than what a column of numbers can hold.
+    is_large = any(bound is not None and bound > _LARGEST for bound in bounds)
+    dtype = "object" if is_large else "Int64"
+    return table.assign(bound=pd.Series(bounds, dtype=dtype))
+
+
+_LARGEST: Final = 2**63 - 1
 
 
 def _points(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from types import TracebackType, UnionType
 from typing import IO, Final, Self
-
-import orjson
 
 from dralloc.lab.study.trial import Row
 from dralloc.objects.errors import DrallocError
@@ -81,7 +80,9 @@ class Journal:
         """Keep a row; it is on the disk when this returns."""
         self.rows[key] = row
         if self._file is not None:
-            self._file.write(orjson.dumps({"key": key, **row}) + b"\n")
+            # Not orjson, which has integers of 64 bits only: weights of many priorities are larger.
+            line = json.dumps({"key": key, **row})
+            self._file.write(f"{line}\n".encode())
             self._file.flush()
             os.fsync(self._file.fileno())
 
@@ -90,8 +91,8 @@ def _lines(path: Path) -> dict[str, Row]:
     rows: dict[str, Row] = {}
     for line in path.read_bytes().splitlines():
         try:
-            row = orjson.loads(line)
-        except orjson.JSONDecodeError:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
             continue
         if isinstance(row, dict) and all(
             isinstance(row.get(name), kind) for name, kind in _FIELDS.items()
