@@ -24,7 +24,7 @@ def gpu(memory: str, *, shared: bool) -> Json:
 
 
 def updated(old: Json, new: Json, asked: str) -> dict[str, tuple[str, ...]]:
-    """The use by kind, before and after, where node-0 still sees the old version of a device, and node-1 the new one."""
+    """The use by kind, before and after, where node-0 still sees the old version of a device, node-1 the new."""
     source = cluster(
         node(),
         node("node-1"),

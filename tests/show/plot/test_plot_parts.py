@@ -203,7 +203,9 @@ def test_shares_are_stacked_to_scale() -> None:
     ]
 
 
-def test_a_share_of_a_capacity_that_is_not_published_any_more_is_drawn() -> None:
+def test_a_share_of_a_capacity_that_is_not_published_any_more_is_drawn() -> (
+    None
+):
     memory = {"memory": {"value": "8Gi"}}
     share = {
         "device": "gpu-0",
