@@ -331,6 +331,19 @@ def test_a_page_of_all_answers_shows_kube_scheduler_beside_them() -> None:
         assert told in text
 
 
+@pytest.mark.parametrize(
+    ("modes", "words"),
+    [
+        ("first-fit,optimal", "First fit proves nothing."),
+        ("scheduler,optimal", "kube-scheduler proves nothing."),
+        ("scheduler,first-fit,optimal", "The other answers prove nothing."),
+    ],
+)
+def test_the_page_says_who_proves_nothing(modes: str, words: str) -> None:
+    page = render(dralloc.compare(dralloc.example(), modes=modes))
+    assert f"<p>{words} The optimum is OPTIMAL" in page
+
+
 def test_reasons_have_a_column_for_each_answer() -> None:
     smallest = dralloc.load(ROOT / "models" / "h100-mig-smallest")
     every = dralloc.compare(
