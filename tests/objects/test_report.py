@@ -14,6 +14,7 @@ from dralloc.objects.report import (
     Part,
     Table,
     as_text,
+    duration,
     one_line,
     show,
     visible,
@@ -102,3 +103,20 @@ def test_wide_tables_and_bare_rows() -> None:
     out = StringIO()
     show(Console(file=out), parts, wide=True, headers=False)
     assert out.getvalue() == " 1\n 2\n"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0123, "0.012 s"),
+        (12.34, "12.3 s"),
+        (999.4, "999 s"),
+        (999.7, "1000 s"),
+        (1234.5, "1234 s"),
+        (36_000.0, "36000 s"),
+    ],
+)
+def test_seconds_are_never_written_with_an_exponent(
+    seconds: float, text: str
+) -> None:
+    assert duration(seconds) == text

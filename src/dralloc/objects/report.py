@@ -167,7 +167,9 @@ def listed(words: Sequence[str], maximum: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds with three digits that matter."""
+    """Seconds with three digits that matter, from a thousand on all whole ones."""
+    if seconds >= 999.5:
+        return f"{seconds:.0f} s"
     return f"{seconds:.3f} s" if seconds < 1 else f"{seconds:.3g} s"
 
 
