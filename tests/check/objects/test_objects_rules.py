@@ -593,6 +593,16 @@ CASES = {
         rule="1 pods are placed, and 1 are not",
         gang_label="app",
     ),
+    "half of those with a label, beside a PodGroup called like it": case(
+        A,
+        group("web", 1),
+        member("o", "web"),
+        pod("p", app="web"),
+        pod("q", app="web"),
+        at={"o": "a", "p": "a"},
+        rule="group default/web: 1 pods are placed, and 1 are not",
+        gang_label="app",
+    ),
     "half a group of a Workload": case(
         A,
         {

@@ -250,6 +250,40 @@ def test_a_label_makes_gangs_of_every_namespace() -> None:
     ] * 2 + [""]
 
 
+@pytest.mark.parametrize("mode", [Mode.FIRST_FIT, Mode.OPTIMAL])
+def test_a_pod_group_called_like_a_label_is_another_gang(mode: Mode) -> None:
+    """Of the PodGroup one pod is enough, of those with the label both are needed."""
+    labelled = [pod("p", "a"), pod("q", "b")]
+    for pod_object in labelled:
+        pod_object["metadata"]["labels"] = {"job": "group"}
+    one_is_enough = group(schedulingPolicy={"gang": {"minCount": 1}})
+    of_group = [member("r", "c"), member("s", "d")]
+    claims = [claim(name, request()) for name in "abcd"]
+
+    def placed_on(gpu_count: int, *pods: Json) -> set[str]:
+        plan = allocate(
+            cluster(
+                node(),
+                device_class(),
+                resource_slice(gpus(gpu_count)),
+                claims,
+                list(pods),
+                one_is_enough,
+            ),
+            mode,
+            gang="job",
+        )
+        demands = plan.compiled.problem.demands
+        return {
+            demands[placement.demand].key.name
+            for placement in plan.solution.placements
+        }
+
+    for pods in ([*labelled, *of_group], [*of_group, *labelled]):
+        assert placed_on(3, *pods) & {"p", "q"} in ({"p", "q"}, set())
+        assert placed_on(1, *pods) in ({"r"}, {"s"})
+
+
 def test_a_gang_that_does_not_fit_gives_everything_back() -> None:
     """The gang stands before the pod in between, takes both GPUs, and has to return them."""
     claims = [claim(name, request()) for name in "abcd"]

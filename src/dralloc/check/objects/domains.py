@@ -353,6 +353,8 @@ class _Group:
         The group of groups that it belongs to.
     is_missing
         Whether nothing says what the group is.
+    is_labelled
+        Whether its pods have a label in common: a PodGroup of the same name is another group.
     running, placed, left_out
         The pods that had a node, that get one, and that are left to others.
     waiting
@@ -364,6 +366,7 @@ class _Group:
     topology_key: str = ""
     parent: ClaimKey | None = None
     is_missing: bool = False
+    is_labelled: bool = False
     running: list[Pod] = field(default_factory=list)
     placed: list[Pod] = field(default_factory=list)
     left_out: list[Pod] = field(default_factory=list)
@@ -390,12 +393,13 @@ class _Groups:
     def __init__(self, whereabouts: Whereabouts) -> None:
         self._whereabouts = whereabouts
         self._batch = not whereabouts.promise.in_order
-        self._by_name: dict[str, _Group] = {}
+        self._by_name: dict[tuple[str, bool], _Group] = {}
         self._placed = {pod.pod.key for pod in whereabouts.newcomers}
         for pod in whereabouts.cluster.pods:
             group = self._group_of(pod)
             if group is not None:
-                self._enter(self._by_name.setdefault(group.name, group), pod)
+                key = group.name, group.is_labelled
+                self._enter(self._by_name.setdefault(key, group), pod)
 
     @property
     def with_newcomers(self) -> Iterator[_Group]:
@@ -434,6 +438,7 @@ class _Groups:
             return _Group(
                 f"{pod.key.namespace}/{pod.metadata.labels[promise.gang_label]}",
                 None,
+                is_labelled=True,
             )
         if not promise.features.GenericWorkload:
             return None

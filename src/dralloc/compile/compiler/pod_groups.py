@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
 from dralloc.compile.compiler.extended import DevicePlugins
@@ -99,8 +99,13 @@ def groups_of_pods(
         Whether there are constraints over the claims of each group, so that every group matters.
     """
     groups: dict[str, PodsOfGroup] = {}
+    named = frozenset(
+        pod.pod_group
+        for pod in cluster.pods
+        if pod.pod_group and label not in pod.metadata.labels
+    )
     for pod in cluster.pods:
-        group = _group_of(pod, cluster, features, label)
+        group = _group_of(pod, cluster, features, label, named)
         if group is not None and (group.matters or spanned):
             groups.setdefault(group.name, group).pods.append(pod)
     for group in groups.values():
@@ -124,11 +129,18 @@ def _waits(pod: Pod, cluster: Cluster, plugins: DevicePlugins) -> bool:
 
 
 def _group_of(
-    pod: Pod, cluster: Cluster, features: Features, label: str
+    pod: Pod,
+    cluster: Cluster,
+    features: Features,
+    label: str,
+    named: Collection[ClaimKey],
 ) -> PodsOfGroup | None:
+    """Return the group of a pod, given the PodGroups of all pods without the label."""
     # A group by label goes before any PodGroup. Nothing says how many of its pods are needed, so all are.
     if label in pod.metadata.labels:
-        return PodsOfGroup(f"{pod.key.namespace}/{pod.metadata.labels[label]}")
+        key = ClaimKey(pod.key.namespace, pod.metadata.labels[label])
+        # Groups are told apart by their names, and a PodGroup can be called what the label says: that is another group.
+        return PodsOfGroup(f"{key} ({label})" if key in named else str(key))
     if not features.GenericWorkload:
         return None
     if pod.pod_group is None:
