@@ -60,6 +60,12 @@ BROKEN = {
         device(NIC_0, binds_to_node=True),
         rule="request nic: device example.com/fabric/nic-0: granted on node node-b, cannot be used from node node-a",
     ),
+    "with a defect of the demand that does not allocate it": broken(
+        sharing(TRAIN, LINK, (0, 0, NIC_0)),
+        gets(LINK),
+        claim(LINK, defect="its pod has a defect"),
+        rule="claim default/link: allocated in spite of its defect: its pod has a defect",
+    ),
     "rank counted twice": broken(
         sharing(WATCH, TRAIN),
         gets(TRAIN, (0, 0, 0), (0, 0, 1), (1, 1, NIC_0)),

@@ -87,7 +87,7 @@ class View:
         shared = {awards[0].claim.key for awards in self.sharing}
         return tuple(
             award
-            for award in self._everything
+            for award in self.everything
             if award.uses
             or not award.claim.requests
             or award.claim.key not in shared
@@ -97,14 +97,15 @@ class View:
     def sharing(self) -> tuple[tuple[Award, ...], ...]:
         """By claim that several placed demands list, what it got with each of them: it should be with one."""
         listed: dict[ClaimKey, list[Award]] = defaultdict(list)
-        for award in self._everything:
+        for award in self.everything:
             listed[award.claim.key].append(award)
         return tuple(
             tuple(awards) for awards in listed.values() if _is_shared(awards)
         )
 
     @cached_property
-    def _everything(self) -> tuple[Award, ...]:
+    def everything(self) -> tuple[Award, ...]:
+        """By placed demand and claim that it lists, what the claim got with it: of a shared one nothing, or all."""
         return tuple(
             award
             for placement in self.solution.placements
@@ -383,7 +384,8 @@ def nothing_with_a_defect(view: View) -> Iterator[str]:
 
     Upstream's allocator validates every request and subrequest of a claim before it looks at a device.
     """
-    for award in view.awards:
+    # Also of a claim that another demand allocates: the defect can be of this demand alone.
+    for award in view.everything:
         if award.claim.defect:
             yield f"{award}: allocated in spite of its defect: {award.claim.defect}"
         for alternative in award.claim.alternatives():
