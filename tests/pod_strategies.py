@@ -31,6 +31,8 @@ from dralloc.problem import (
     Request,
     SlotIndex,
     Usage,
+    indices,
+    numbered,
 )
 from dralloc.problem.inter_pod import (
     Affinity,
@@ -203,10 +205,32 @@ def _taking(draw: st.DrawFn, problem: Problem) -> Problem:
         for alternative, amount in amounts.items()
         for device_index in shared
     }
-    return replace(
+    taking = replace(
         problem,
         devices=tuple(devices),
         eligibility=TableEligibility(charges=charges),
+    )
+    return _in_one_pool(taking) if draw(st.booleans()) else taking
+
+
+def _in_one_pool(problem: Problem) -> Problem:
+    """The problem in which all nodes are offered all devices, each of which says its only node itself."""
+    devices = list(problem.devices)
+    for node_index, node in numbered(problem.nodes):
+        for index in node.devices():
+            name = f"{node.name}-{devices[index].id.device}"
+            devices[index] = replace(
+                devices[index],
+                id=DeviceID("gpu", "all", name),
+                nodes=frozenset((node_index,)),
+            )
+    pool = PoolAccess(
+        PoolID("gpu", "all"), PoolState.USABLE, tuple(indices(devices))
+    )
+    return replace(
+        problem,
+        devices=tuple(devices),
+        nodes=tuple(Node(node.name, (pool,)) for node in problem.nodes),
     )
 
 

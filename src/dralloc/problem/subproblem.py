@@ -123,7 +123,7 @@ class PartInUse:
     def of(
         cls,
         source: Problem,
-        nodes: Iterable[NodeIndex],
+        nodes: Collection[NodeIndex],
         ledger: Ledger,
         withheld: Set[SlotIndex] = frozenset(),
     ) -> PartInUse:
@@ -165,8 +165,8 @@ def cut(  # noqa: PLR0913 - what is kept, by sort
     nodes
         In the order that they get.
     devices
-        Those that are kept, in the order that they get; all that these nodes are offered if None. Must be closed under
-        `with_versions`.
+        Those that are kept, in the order that they get; if None, all that these nodes are offered, but for those that
+        none of them reaches. Must be closed under `with_versions`.
     counters
         Those that are kept, in the order that they get; if None, all of the devices' groups, and all of pods.
     demands
@@ -209,13 +209,21 @@ def cut(  # noqa: PLR0913 - what is kept, by sort
 
 
 def _devices_of(
-    source: Problem, nodes: Iterable[NodeIndex]
+    source: Problem, nodes: Collection[NodeIndex]
 ) -> tuple[DeviceIndex, ...]:
-    """Return all devices that some nodes are offered."""
+    """Return all devices that some nodes are offered, and that one of them reaches."""
+    chosen = frozenset(nodes)
     offered = dict.fromkeys(
         device for node in nodes for device in source.nodes[node].devices()
     )
-    return with_versions(source, offered)
+    # What a device takes of the only node that reaches it (KEP-5517) is not there without that node.
+    reached = [
+        device
+        for device in offered
+        if (reaching := source.devices[device].nodes) is None
+        or not chosen.isdisjoint(reaching)
+    ]
+    return with_versions(source, reached)
 
 
 def _counters_of(

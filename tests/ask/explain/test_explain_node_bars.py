@@ -143,3 +143,39 @@ def test_the_domain_of_its_group(mode: ModeName) -> None:
     text = " ".join(str(explain(whole, pod="default/last", mode=mode)).split())
     assert "didn't match the domain of the others of its group" in text
     assert "All of its group are in one domain" in text
+
+
+@pytest.mark.parametrize("mode", ["first-fit", "optimal"])
+def test_a_new_node_is_offered_devices_that_take_of_another_one(
+    mode: ModeName,
+) -> None:
+    """One pool has a device for node b, and one for all in a zone; each says itself where it is (KEP-5517)."""
+    taking = {
+        "nodeAllocatableResources": {
+            "cpu": {"mapping": {"deviceMultiplier": "2"}}
+        }
+    }
+    zone = {"key": "zone", "operator": "In", "values": ["z"]}
+    in_zone = {"nodeSelectorTerms": [{"matchExpressions": [zone]}]}
+    pods = [waiting(name, {"cpu": "1"}) for name in ("p", "q", "r", "s", "t")]
+    given = wire.cluster(
+        node("a", SMALL, labels={"zone": "z"}),
+        node("b", SMALL),
+        wire.device_class(),
+        wire.resource_slice(
+            [wire.device("d0", **taking)], name="s", pool="a", nodeName="a"
+        ),
+        wire.resource_slice(
+            [
+                wire.device("d1", nodeName="b", **taking),
+                wire.device("d2", nodeSelector=in_zone, **taking),
+            ],
+            name="t",
+            perDeviceNodeSelection=True,
+        ),
+        *pods,
+    )
+    explanation = explain(given, pod="t", mode=mode)
+    assert "add a node like a" in [
+        suggestion.text for suggestion in explanation.suggestions
+    ]
