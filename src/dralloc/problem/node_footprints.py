@@ -89,7 +89,9 @@ def footprint_of(
     return amounts
 
 
-def with_footprints(problem: Problem, pods: Mapping[int, PodUse]) -> Problem:
+def with_footprints(
+    problem: Problem, pods: Mapping[int, PodUse], copies: int = 1
+) -> Problem:
     """The problem in which devices take something of their nodes.
 
     Parameters
@@ -98,6 +100,8 @@ def with_footprints(problem: Problem, pods: Mapping[int, PodUse]) -> Problem:
         With node claims (see `dralloc.problem.node_claims`).
     pods
         By demand. A claim that several pods use takes what it does for the first of them.
+    copies
+        How many there may be of each demand at once.
 
     Notes
     -----
@@ -119,7 +123,16 @@ def with_footprints(problem: Problem, pods: Mapping[int, PodUse]) -> Problem:
         # Its containers alone ask for more than the pod as a whole may have.
         if any(cap < 0 for cap in capped.values()):
             demands[demand] = replace(demands[demand], nodes=())
-        limits = node_counters.of_pod(demands[demand], capped)
+        ample = (
+            _ample_caps(problem, demands[demand], use, capped, homes)
+            if copies > 1
+            else frozenset()
+        )
+        limits: dict[str, CounterIndex | None] = dict.fromkeys(ample)
+        limits |= node_counters.of_pod(
+            demands[demand],
+            {name: cap for name, cap in capped.items() if name not in ample},
+        )
         for claim in demands[demand].claims:
             for alternative in claim.alternatives():
                 users.setdefault(
@@ -141,6 +154,44 @@ def with_footprints(problem: Problem, pods: Mapping[int, PodUse]) -> Problem:
             node_counters.of_device,
         ),
     )
+
+
+def _ample_caps(
+    problem: Problem,
+    demand: Demand,
+    use: PodUse,
+    caps: Mapping[str, int],
+    homes: Iterable[DeviceIndex],
+) -> frozenset[str]:
+    """Return the resources of which a pod's requests as a whole leave enough for any devices that it can get.
+
+    Copies of a demand have one counter in common, and each of them has requests of its own: they need no counter then.
+    """
+    most: dict[str, int] = defaultdict(int)
+    for claim in demand.claims:
+        for request in claim.requests:
+            of_request: dict[str, int] = {}
+            for alternative in request.alternatives:
+                if alternative.count is None:
+                    return frozenset()
+                for device in homes:
+                    charge = problem.eligibility.charge(
+                        alternative.index, device
+                    )
+                    if charge is None:
+                        continue
+                    amounts = footprint_of(
+                        problem.devices[device].footprint,
+                        {name: size.nanos for name, size in charge.recorded},
+                        use.containers.get(claim.key, 0),
+                    )
+                    for name, amount in (amounts or {}).items():
+                        of_request[name] = max(
+                            of_request.get(name, 0), alternative.count * amount
+                        )
+            for name, amount in of_request.items():
+                most[name] += amount
+    return frozenset(name for name, cap in caps.items() if most[name] <= cap)
 
 
 def before_footprints(problem: Problem) -> Problem:
@@ -244,10 +295,13 @@ class _Counters:
 
 @dataclass(frozen=True, slots=True)
 class _User:
-    """The user of an alternative's devices: its number of containers, and the counters it charges instead of nodes'."""
+    """The user of an alternative's devices: its number of containers, and the counters it charges instead of nodes'.
+
+    None stands for a resource of which its requests as a whole are always enough.
+    """
 
     containers: int
-    caps: Mapping[str, CounterIndex]
+    caps: Mapping[str, CounterIndex | None]
 
     @property
     def key(self) -> Hashable:
@@ -301,11 +355,14 @@ class _Footprints(Overlay):
             return None
         # A pod with requests of its own charges its counter, and not the node's: these
         # have been taken off the node already.
-        counters = {**self.of_nodes[self.homes[device]], **user.caps}
+        counters: dict[str, CounterIndex | None] = {
+            **self.of_nodes[self.homes[device]],
+            **user.caps,
+        }
         footprint = tuple(
-            (counters[name], amount)
+            (counter, amount)
             for name, amount in amounts.items()
-            if amount and name in counters
+            if amount and (counter := counters.get(name)) is not None
         )
         return replace(charge, counters=(*charge.counters, *footprint))
 

@@ -9,6 +9,7 @@ import pytest
 import dralloc
 import wire
 from dralloc import Mode
+from dralloc.ask.whatif.mix_entries import MixEntry, Source
 from dralloc.objects.errors import InputError
 from dralloc.objects.features import ALL_FEATURES
 from scheduling_wire import node, pod
@@ -373,3 +374,25 @@ def test_requests_of_the_pod_as_a_whole_are_the_limit_on_any_node(
         mode, unlisted, claims("p"), using("p", container(), whole={"cpu": "2"})
     ) == ["p"]
     assert placed(mode, unlisted, claims("p"), using("p")) == ["p"]
+
+
+@pytest.mark.parametrize(("whole", "expected"), [("4", 4), ("8", 2)])
+def test_each_copy_of_a_pod_has_requests_of_its_own(
+    whole: str, expected: int
+) -> None:
+    """Two nodes with eight CPUs: as many pods as by their requests, which cover what their devices take."""
+    given: list[Json] = [wire.device_class(), *claims("p")]
+    for name in ("a", "b"):
+        given += [
+            node(name, {"cpu": "8", "pods": "10"}),
+            wire.resource_slice(
+                wire.gpus(3, nodeAllocatableResources=CORES),
+                name=name,
+                pool=name,
+                nodeName=name,
+            ),
+        ]
+    given.append(using("p", container("1"), whole={"cpu": whole}))
+    pod_entry = MixEntry.parse("p", Source.POD)
+    answer = dralloc.headroom(wire.cluster(*given), pod_entry)
+    assert [count.number for count in answer.alone] == [expected]

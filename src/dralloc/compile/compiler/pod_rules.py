@@ -508,7 +508,8 @@ class PodRules:
         with_claims = with_node_claims(
             problem, stocks, demanded, always, copies
         )
-        return with_footprints(with_claims, self._uses(with_claims, footprints))
+        uses = self._uses(with_claims, footprints)
+        return with_footprints(with_claims, uses, copies)
 
     def _stocks(
         self,
