@@ -12,6 +12,7 @@ Amounts are rounded up to what the scheduler counts in, for each allocation. Sou
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,7 +29,7 @@ from dralloc.problem.indices import (
 )
 from dralloc.problem.node_claims import node_resource
 from dralloc.problem.problem import Overlay, Problem
-from dralloc.problem.requests import Charge, Demand
+from dralloc.problem.requests import Alternative, Charge, Demand
 from dralloc.problem.supply import NODE_DRIVER, Counter, Device, NodeFootprint
 
 __all__ = ["PodUse", "before_footprints", "footprint_of", "with_footprints"]
@@ -167,31 +168,49 @@ def _ample_caps(
 
     Copies of a demand have one counter in common, and each of them has requests of its own: they need no counter then.
     """
-    most: dict[str, int] = defaultdict(int)
+    most: Tally[str] = Tally()
     for claim in demand.claims:
+        containers = use.containers.get(claim.key, 0)
         for request in claim.requests:
-            of_request: dict[str, int] = {}
-            for alternative in request.alternatives:
-                if alternative.count is None:
-                    return frozenset()
-                for device in homes:
-                    charge = problem.eligibility.charge(
-                        alternative.index, device
-                    )
-                    if charge is None:
-                        continue
-                    amounts = footprint_of(
-                        problem.devices[device].footprint,
-                        {name: size.nanos for name, size in charge.recorded},
-                        use.containers.get(claim.key, 0),
-                    )
-                    for name, amount in (amounts or {}).items():
-                        of_request[name] = max(
-                            of_request.get(name, 0), alternative.count * amount
-                        )
-            for name, amount in of_request.items():
-                most[name] += amount
+            if any(choice.count is None for choice in request.alternatives):
+                return frozenset()
+            of_alternatives = [
+                _most_taken(problem, alternative, homes, containers)
+                for alternative in request.alternatives
+            ]
+            most.update(_largest(of_alternatives))
     return frozenset(name for name, cap in caps.items() if most[name] <= cap)
+
+
+def _most_taken(
+    problem: Problem,
+    alternative: Alternative,
+    homes: Iterable[DeviceIndex],
+    containers: int,
+) -> Mapping[str, int]:
+    """Return what an alternative for a number of devices takes of a node at most, by resource."""
+    of_devices = []
+    for device in homes:
+        charge = problem.eligibility.charge(alternative.index, device)
+        if charge is not None:
+            recorded = {name: size.nanos for name, size in charge.recorded}
+            footprint = problem.devices[device].footprint
+            amounts = footprint_of(footprint, recorded, containers)
+            of_devices.append(amounts or {})
+    device_count = alternative.count or 0
+    return {
+        name: device_count * amount
+        for name, amount in _largest(of_devices).items()
+    }
+
+
+def _largest(footprints: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
+    """Return the largest amount of each resource."""
+    largest: dict[str, int] = {}
+    for amounts in footprints:
+        for name, amount in amounts.items():
+            largest[name] = max(largest.get(name, 0), amount)
+    return largest
 
 
 def before_footprints(problem: Problem) -> Problem:
