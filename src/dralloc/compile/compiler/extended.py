@@ -53,6 +53,7 @@ _IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"
 """Prefix of the resources that are there for every class by its name."""
 _NATIVE: Final = "kubernetes.io/"
 _QUOTA: Final = "requests."
+_MOST_COUNTED: Final = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -224,7 +225,8 @@ def _amount(pod: Pod, container: Container, resource: str) -> int:
                 )
             ]
         )
-    return amount.nanos // NANOS
+    # Requests count in 64 bits; so many devices no claim can get anyway.
+    return min(amount.nanos // NANOS, _MOST_COUNTED)
 
 
 def _requests_for(
