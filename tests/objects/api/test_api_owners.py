@@ -315,6 +315,19 @@ def test_a_daemon_set_has_a_pod_on_each_node_that_takes_it() -> None:
     assert [_home(pod) for pod in pods] == ["plain", "cordoned"]
 
 
+def test_a_daemon_keeps_what_its_template_says_of_other_pods() -> None:
+    near = {"topologyKey": "rack", "labelSelector": {"matchLabels": {"a": "b"}}}
+    apart = {"requiredDuringSchedulingIgnoredDuringExecution": [near]}
+    template = {"spec": {"affinity": {"podAntiAffinity": apart}}}
+    daemons = read("apps/v1", "DaemonSet", {"template": template})
+    [pod] = pods_of(daemons, [Node(metadata=ObjectMeta(name="n"))])
+    assert _home(pod) == "n"
+    assert pod.spec.affinity is not None
+    assert pod.spec.affinity.pod_anti_affinity is not None
+    [term] = pod.spec.affinity.pod_anti_affinity.required
+    assert term.topology_key == "rack"
+
+
 def gpu_daemon() -> Json:
     return {"spec": {"nodeSelector": {"gpu": "yes"}, "containers": []}}
 

@@ -525,10 +525,14 @@ def _pinned(daemon: PodSpec, node: Node) -> PodSpec:
     required = NodeSelector(
         node_selector_terms=(NodeSelectorTerm(match_fields=(by_name,)),)
     )
-    affinity = Affinity(node_affinity=NodeAffinity(required=required))
+    # Only the required nodes are replaced: what the template says of other pods still holds.
+    affinity = daemon.affinity or Affinity()
+    of_nodes = changed(
+        affinity.node_affinity or NodeAffinity(), required=required
+    )
     return changed(
         daemon,
-        affinity=affinity,
+        affinity=changed(affinity, node_affinity=of_nodes),
         tolerations=(*daemon.tolerations, CORDON_TOLERATION),
     )
 
