@@ -315,6 +315,32 @@ def test_a_daemon_set_has_a_pod_on_each_node_that_takes_it() -> None:
     assert [_home(pod) for pod in pods] == ["plain", "cordoned"]
 
 
+def test_a_daemon_outlasts_what_is_wrong_with_its_node() -> None:
+    def node(state: str, effect: str) -> Node:
+        taint = Taint(key=f"node.kubernetes.io/{state}", effect=effect)
+        return Node(
+            metadata=ObjectMeta(name=state), spec=NodeSpec(taints=(taint,))
+        )
+
+    nodes = [
+        node("memory-pressure", "NoSchedule"),
+        node("disk-pressure", "NoSchedule"),
+        node("pid-pressure", "NoSchedule"),
+        node("unreachable", "NoExecute"),
+        node("not-ready", "NoExecute"),
+        node("network-unavailable", "NoSchedule"),
+        node("out-of-service", "NoExecute"),
+    ]
+    outlasted = [node.name for node in nodes[:5]]
+    for spec, homes in (
+        ({}, outlasted),
+        ({"hostNetwork": True}, [*outlasted, "network-unavailable"]),
+        ({"nodeName": "not-ready"}, ["not-ready"]),
+    ):
+        daemons = read("apps/v1", "DaemonSet", {"template": {"spec": spec}})
+        assert [_home(pod) for pod in pods_of(daemons, nodes)] == homes
+
+
 def test_a_daemon_keeps_what_its_template_says_of_other_pods() -> None:
     near = {"topologyKey": "rack", "labelSelector": {"matchLabels": {"a": "b"}}}
     apart = {"requiredDuringSchedulingIgnoredDuringExecution": [near]}

@@ -38,6 +38,7 @@ from dralloc.objects.api.nodes import (
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
+    Toleration,
 )
 from dralloc.objects.api.selecting import (
     CORDON_TOLERATION,
@@ -446,6 +447,28 @@ _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH: Final = 5
 _LONGEST_BASE: Final = 63 - _SUFFIX_LENGTH
 
+_DAEMON_TOLERATIONS: Final = (
+    CORDON_TOLERATION,
+    *(
+        Toleration(
+            key=f"node.kubernetes.io/{state}", operator="Exists", effect=effect
+        )
+        for state, effect in (
+            ("not-ready", "NoExecute"),
+            ("unreachable", "NoExecute"),
+            ("disk-pressure", "NoSchedule"),
+            ("memory-pressure", "NoSchedule"),
+            ("pid-pressure", "NoSchedule"),
+        )
+    ),
+)
+_NETWORK_TOLERATION: Final = Toleration(
+    key="node.kubernetes.io/network-unavailable",
+    operator="Exists",
+    effect="NoSchedule",
+)
+"""What pods in the network of their node tolerate, too."""
+
 
 def generated_name(base: str, *identity: str) -> str:
     """`base` with a suffix of five characters, as ``generateName`` makes it, but always the same for one identity."""
@@ -463,7 +486,7 @@ def pods_of(owner: PodOwner, nodes: Sequence[Node]) -> Iterator[Pod]:
     """Yield the pods that an object asks for, named by number: ``web-0``, ``web-1``.
 
     A DaemonSet asks for one on each node that node selector and required node affinity of its template match and whose
-    taints it tolerates, cordoned or not; they are named by node. Source: ``daemon_controller.go`` of
+    taints it tolerates, cordoned, under pressure or not; they are named by node. Source: ``daemon_controller.go`` of
     kube-controller-manager.
     """
     for pod_set in owner.sets:
@@ -509,12 +532,20 @@ def _belongs_on(daemon: PodSpec, node: Node) -> bool:
     """Return whether a DaemonSet has a pod on the node."""
     required = daemon.required_nodes
     return (
-        daemon.node_selector.items() <= node.metadata.labels.items()
+        daemon.node_name in (None, "", node.name)
+        and daemon.node_selector.items() <= node.metadata.labels.items()
         and (required is None or selector_matches(required, node))
-        and all_tolerated(
-            node.spec.taints, (*daemon.tolerations, CORDON_TOLERATION)
-        )
+        and all_tolerated(node.spec.taints, _daemon_tolerations(daemon))
     )
+
+
+def _daemon_tolerations(daemon: PodSpec) -> tuple[Toleration, ...]:
+    """Return the tolerations of a DaemonSet's pods, which outlast what is wrong with their node.
+
+    Source: ``AddOrUpdateDaemonPodTolerations`` of kube-controller-manager.
+    """
+    unreachable = (_NETWORK_TOLERATION,) if daemon.host_network else ()
+    return (*daemon.tolerations, *_DAEMON_TOLERATIONS, *unreachable)
 
 
 def _pinned(daemon: PodSpec, node: Node) -> PodSpec:
@@ -533,7 +564,7 @@ def _pinned(daemon: PodSpec, node: Node) -> PodSpec:
     return changed(
         daemon,
         affinity=changed(affinity, node_affinity=of_nodes),
-        tolerations=(*daemon.tolerations, CORDON_TOLERATION),
+        tolerations=_daemon_tolerations(daemon),
     )
 
 
