@@ -294,6 +294,39 @@ def test_defects_are_named_where_they_were_written(
     assert [str(finding) for finding in reader.errors] == [f"{name} a: {error}"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "spec", "jobs"),
+    [
+        ("batch/v1 Job", {**JOB, "parallelism": 2}, ["a", "a"]),
+        ("batch/v1 Job", {**JOB, "manualSelector": True}, [None]),
+        (
+            "jobset.x-k8s.io/v1alpha2 JobSet",
+            JOB_SET,
+            ["a-driver-0", *["a-worker-0"] * 2, *["a-worker-1"] * 2],
+        ),
+        ("apps/v1 Deployment", JOB, [None]),
+        ("batch.volcano.sh/v1alpha1 Job", {"tasks": [JOB]}, [None]),
+    ],
+)
+def test_pods_of_jobs_have_its_name_as_label(
+    kind: str, spec: Json, jobs: list[str | None]
+) -> None:
+    api_version, _, name = kind.partition(" ")
+    pods = list(pods_of(read(api_version, name, spec), ()))
+    for label in ("job-name", "batch.kubernetes.io/job-name"):
+        assert [pod.metadata.labels.get(label) for pod in pods] == jobs
+
+
+def test_labels_of_a_template_stand_before_those_of_its_job() -> None:
+    template = {**TEMPLATE, "metadata": {"labels": {"job-name": "b", "c": "d"}}}
+    [pod] = pods_of(read("batch/v1", "Job", {"template": template}), ())
+    assert pod.metadata.labels == {
+        "batch.kubernetes.io/job-name": "a",
+        "job-name": "b",
+        "c": "d",
+    }
+
+
 def test_a_daemon_set_has_a_pod_on_each_node_that_takes_it() -> None:
     def node(name: str, *taints: Taint, **labels: str) -> Node:
         return Node(

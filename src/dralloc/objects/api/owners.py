@@ -78,10 +78,13 @@ class PodSet(PartialModel):
     ranges
         First number and the one behind the last, for each number in the names of pods: ``(0, 2)`` gives two pods, two
         ranges give as many as their product.
+    job
+        Whether they are a Job's, by whose name the API server labels them. The last number is that of the pod in it.
     """
 
     name: StrictStr = ""
     ranges: tuple[tuple[StrictInt, StrictInt], ...] = ()
+    job: StrictBool = False
     template: PodTemplate
 
     @property
@@ -238,6 +241,8 @@ class _Pods:
         What their names have behind that of the item.
     optional
         Whether there need be no template.
+    job
+        The path in the part to the specification of a Job that has them; None if none has.
     """
 
     at: str
@@ -245,6 +250,7 @@ class _Pods:
     template: tuple[str, ...] = ("template",)
     suffix: str = ""
     optional: bool = False
+    job: str | None = None
 
     def found(self, root: _Part) -> Iterator[tuple[dict[str, Any], _Path]]:
         """Yield each set of pods, and where its template is."""
@@ -269,6 +275,8 @@ class _Pods:
                     (ordinals.start, ordinals.stop) for ordinals in ranges
                 ],
                 "template": template.value,
+                "job": self.job is not None
+                and not part.at(self.job).flag("manualSelector"),
             }
             yield wire, template.path
 
@@ -342,7 +350,8 @@ def _kubeflow(field: str, count: _Count = _REPLICAS) -> OwnerKind:
 
 
 _JOB: Final = OwnerKind(
-    (_Pods("spec", (_at_a_time,)),), methodcaller("flag", "spec.suspend")
+    (_Pods("spec", (_at_a_time,), job=""),),
+    methodcaller("flag", "spec.suspend"),
 )
 _REPLICATED: Final = OwnerKind((_Pods("spec"),))
 _LEADER: Final = (
@@ -363,6 +372,7 @@ _FORMS: Final[Mapping[tuple[str, str], OwnerKind]] = {
                 "spec.replicatedJobs.*",
                 (_REPLICAS, lambda job: _at_a_time(job.at("template.spec"))),
                 ("template.spec.template",),
+                job="template.spec",
             ),
         ),
         methodcaller("flag", "spec.suspend"),
@@ -447,6 +457,8 @@ _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH: Final = 5
 _LONGEST_BASE: Final = 63 - _SUFFIX_LENGTH
 
+_JOB_LABELS: Final = ("job-name", "batch.kubernetes.io/job-name")
+
 _DAEMON_TOLERATIONS: Final = (
     CORDON_TOLERATION,
     *(
@@ -509,19 +521,25 @@ def pods_of(owner: PodOwner, nodes: Sequence[Node]) -> Iterator[Pod]:
                 (ordinals, pod_set.template.spec) for ordinals in ordinal_tuples
             )
         for words, spec in numbered_specs:
-            name = "-".join(
-                filter(None, (owner.name, pod_set.name, *map(str, words)))
-            )
+            parts = [*filter(None, (owner.name, pod_set.name)), *map(str, words)]
+            job = "-".join(parts[:-1]) if pod_set.job else ""
             yield Pod(
-                metadata=_metadata(owner, pod_set.template.metadata, name),
+                metadata=_metadata(
+                    owner, pod_set.template.metadata, "-".join(parts), job
+                ),
                 spec=spec,
             )
 
 
-def _metadata(owner: PodOwner, template: ObjectMeta, name: str) -> ObjectMeta:
+def _metadata(
+    owner: PodOwner, template: ObjectMeta, name: str, job: str
+) -> ObjectMeta:
+    # Source: ``generateSelector`` in the API server's strategy for Jobs.
+    of_job = dict.fromkeys(_JOB_LABELS, job) if job else {}
     return changed(
         template,
         name=name,
+        labels={**of_job, **template.labels} if of_job else template.labels,
         namespace=owner.metadata.namespace,
         creation_timestamp=owner.metadata.creation_timestamp,
         owner_references=(_reference(owner),),
