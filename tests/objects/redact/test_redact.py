@@ -525,6 +525,35 @@ def test_labels_that_other_pods_ask_for_stay_the_same_labels() -> None:
     assert new_node["metadata"]["labels"] == {rack: "r7", team: "blue"}
 
 
+def test_pods_of_jobs_are_still_selected_by_the_name_of_their_job() -> None:
+    named = {"batch.kubernetes.io/job-name": "train"}
+    apart = {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"topologyKey": "rack", "labelSelector": {"matchLabels": named}}
+        ]
+    }
+    template = {"spec": {"affinity": {"podAntiAffinity": apart}}}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "train"},
+        "spec": {"template": template},
+    }
+    made = pod("train-abc")
+    made["metadata"]["labels"] = {"job-name": "train"}
+    new_job, new_pod = redacted(job, made)
+    new_name = new_job["metadata"]["name"]
+    assert new_name == "owner-0001"
+    affinity = new_job["spec"]["template"]["spec"]["affinity"]
+    [term] = affinity["podAntiAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]
+    assert term["labelSelector"]["matchLabels"] == dict.fromkeys(
+        named, new_name
+    )
+    assert new_pod["metadata"]["labels"] == {"job-name": new_name}
+
+
 def test_images_and_ports_of_nodes() -> None:
     ports = [
         {"containerPort": 80, "hostPort": 80, "hostIP": ip}

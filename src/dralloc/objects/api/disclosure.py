@@ -21,6 +21,7 @@ __all__ = [
     "ANNOTATIONS",
     "EXTENDED_RESOURCE_ANNOTATION",
     "HOSTNAME_LABEL",
+    "JOB_LABELS",
     "KEPT",
     "LABEL_REQUIREMENT",
     "LABEL_SELECTOR",
@@ -124,11 +125,14 @@ def _read_time(text: str) -> str:
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"
 """On each namespace: its name."""
+JOB_LABELS: Final = ("job-name", "batch.kubernetes.io/job-name")
+"""On the pods of a Job: its name."""
 ADMIN_LABEL: Final = "resource.kubernetes.io/admin-access"
 """On a namespace: whether its claims may ask for admin access."""
 _NODE_NAME_FIELD: Final = "metadata.name"
 _WELL_KNOWN: Final = frozenset(
     {
+        *JOB_LABELS,
         ADMIN_LABEL,
         HOSTNAME_LABEL,
         NAMESPACE_LABEL,
@@ -137,7 +141,6 @@ _WELL_KNOWN: Final = frozenset(
         "app.kubernetes.io/instance",
         "app.kubernetes.io/name",
         "batch.kubernetes.io/job-completion-index",
-        "batch.kubernetes.io/job-name",
         "beta.kubernetes.io/arch",
         "beta.kubernetes.io/instance-type",
         "beta.kubernetes.io/os",
@@ -145,7 +148,6 @@ _WELL_KNOWN: Final = frozenset(
         "failure-domain.beta.kubernetes.io/zone",
         "kubernetes.io/arch",
         "kubernetes.io/os",
-        "job-name",
         "node-role.kubernetes.io/control-plane",
         "node.kubernetes.io/instance-type",
         "topology.kubernetes.io/region",
@@ -334,14 +336,17 @@ NODE_REQUIREMENT: Final = Beside(
     ),
 )
 """Values of a condition on a label or field of a node."""
-POD_LABELS: Final = ByKey({}, LabelKey.KEPT, Name.LABEL)
+_OF_JOBS: Final = dict.fromkeys(JOB_LABELS, Name.OWNER)
+POD_LABELS: Final = ByKey(_OF_JOBS, LabelKey.KEPT, Name.LABEL)
 NAMESPACE_LABELS: Final = ByKey(
     {NAMESPACE_LABEL: Name.NAMESPACE, ADMIN_LABEL: Terms("true", "false")},
     LabelKey.IF_ASKED,
     Name.LABEL,
 )
 LABEL_SELECTOR: Final = ByKey(
-    {NAMESPACE_LABEL: Name.NAMESPACE}, LabelKey.ASKED, Name.LABEL
+    {NAMESPACE_LABEL: Name.NAMESPACE, **_OF_JOBS},
+    LabelKey.ASKED,
+    Name.LABEL,
 )
 """Labels of pods or namespaces that are asked for."""
 LABEL_REQUIREMENT: Final = Beside("key", LABEL_SELECTOR)

@@ -28,6 +28,7 @@ from dralloc.objects.api.base import (
 )
 from dralloc.objects.api.claims import ResourceClaim, ResourceClaimTemplate
 from dralloc.objects.api.disclosure import (
+    JOB_LABELS,
     POD_CLAIM_ANNOTATION,
     WORKLOAD_ANNOTATION,
 )
@@ -457,8 +458,6 @@ _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH: Final = 5
 _LONGEST_BASE: Final = 63 - _SUFFIX_LENGTH
 
-_JOB_LABELS: Final = ("job-name", "batch.kubernetes.io/job-name")
-
 _DAEMON_TOLERATIONS: Final = (
     CORDON_TOLERATION,
     *(
@@ -535,7 +534,7 @@ def _metadata(
     owner: PodOwner, template: ObjectMeta, name: str, job: str
 ) -> ObjectMeta:
     # Source: ``generateSelector`` in the API server's strategy for Jobs.
-    of_job = dict.fromkeys(_JOB_LABELS, job) if job else {}
+    of_job = dict.fromkeys(JOB_LABELS, job) if job else {}
     return changed(
         template,
         name=name,
