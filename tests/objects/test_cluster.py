@@ -310,6 +310,27 @@ def test_owners_whose_pods_are_given_do_not_make_pods() -> None:
     assert [pod.name for pod in without_pods.pods] == ["web-abc-0", "web-abc-1"]
 
 
+@pytest.mark.parametrize(
+    ("api_version", "pods"),
+    [
+        ("apps/v1", ["pod0"]),
+        ("apps/v1beta2", ["pod0"]),
+        ("apps.example.com/v1", ["web-0", "pod0"]),
+        ("v1", ["web-0", "pod0"]),
+    ],
+)
+def test_a_pod_of_an_owner_of_another_group_speaks_for_no_other(
+    api_version: str, pods: list[str]
+) -> None:
+    controlled = POD.replace(
+        "metadata: {name: pod0,",
+        "metadata: {ownerReferences: [{kind: Deployment, name: web,"
+        f" apiVersion: {api_version}}}], name: pod0,",
+    )
+    made = owner("Deployment", extra="replicas: 1")
+    assert pod_names(made, controlled) == pods
+
+
 def test_pods_of_owners_with_one_name_are_told_apart() -> None:
     both = owner("Deployment", extra="replicas: 1") + owner(
         "StatefulSet", extra="replicas: 1"
@@ -499,6 +520,14 @@ def pod_names(*texts: str) -> list[str]:
 
 def test_a_workload_that_kueue_admitted_has_pods() -> None:
     assert pod_names(KUEUE) == ["web-main-0", "web-main-1"]
+
+
+def test_a_workload_of_a_job_of_another_group_has_pods() -> None:
+    volcano = OWNED.replace(
+        "{kind: Job,", "{apiVersion: batch.volcano.sh/v1alpha1, kind: Job,"
+    )
+    job = owner("Job", "batch/v1", name="job")
+    assert pod_names(volcano, job) == ["web-main-0", "web-main-1", "job-0"]
 
 
 def test_a_workload_whose_owner_is_given_is_not_counted_twice() -> None:

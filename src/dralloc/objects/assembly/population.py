@@ -29,8 +29,9 @@ _Remark = tuple[ApiObject, str, str]
 
 
 class _Owner(NamedTuple):
-    """An object that is named as an owner."""
+    """An object that is named as an owner; without an API group where a reference says none."""
 
+    group: str | None
     kind: str
     namespace: str
     name: str
@@ -163,7 +164,7 @@ class _SpokenFor:
             owner for maker in makers for owner in _owners(maker)
         }
         self._there = {
-            _Owner(maker.kind, *maker.key) for maker in makers
+            named for maker in makers for named in _names_of(maker)
         } | self._controlled
         workloads = (
             (
@@ -181,12 +182,24 @@ class _SpokenFor:
             return owner.key in self._admitted or not self._there.isdisjoint(
                 _owners(owner)
             )
-        return _Owner(owner.kind, *owner.key) in self._controlled
+        return not self._controlled.isdisjoint(_names_of(owner))
+
+
+def _group(api_version: str) -> str:
+    group, slash, _ = api_version.partition("/")
+    return group if slash else ""
+
+
+def _names_of(owner: ApiObject) -> Iterator[_Owner]:
+    """Yield how references name an object: with its group, whatever the version, or with none."""
+    yield _Owner(_group(owner.api_version), owner.kind, *owner.key)
+    yield _Owner(None, owner.kind, *owner.key)
 
 
 def _owners(owned: ApiObject) -> Iterator[_Owner]:
     for owner in owned.metadata.owner_references:
-        yield _Owner(owner.kind, owned.key.namespace, owner.name)
+        group = _group(owner.api_version) if owner.api_version else None
+        yield _Owner(group, owner.kind, owned.key.namespace, owner.name)
 
 
 def _renamed(pod: Pod, kind: str) -> Pod:
