@@ -193,6 +193,36 @@ def test_v1beta1_requests_are_exact_without_saying_so(
     )
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"deviceClassName": "", "allocationMode": "", "count": 0},
+        {"adminAccess": None, "selectors": None, "capacity": None},
+    ],
+)
+def test_v1beta1_alternatives_beside_fields_that_say_nothing(
+    fields: dict[str, Any],
+) -> None:
+    alternatives = [{"name": "big", "deviceClassName": "gpu"}]
+    listed = {"name": "gpu", "firstAvailable": alternatives, **fields}
+    raw = {
+        "apiVersion": "resource.k8s.io/v1beta1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "claim"},
+        "spec": {"devices": {"requests": [listed]}},
+    }
+    reader = ObjectReader()
+    claim = reader.read(raw, "")
+    assert not reader.errors
+    assert isinstance(claim, ResourceClaim)
+    [read_request] = claim.spec.devices.requests
+    assert read_request.exactly is None
+    assert [name for name, _ in read_request.alternatives] == ["gpu/big"]
+    # False is a value: the pointer is set.
+    listed["adminAccess"] = False
+    assert reader.read(raw, "") is None
+
+
 def test_v1beta2_is_like_v1() -> None:
     claim = read(
         """

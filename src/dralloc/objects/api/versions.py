@@ -101,6 +101,12 @@ EXACT: Final = (
     "capacityRequests",
 )
 """What v1beta1 has in a request, and v1 below ``exactly``."""
+_UNSET: Final = {
+    "deviceClassName": (str, ""),
+    "allocationMode": (str, ""),
+    "count": (int, 0),
+}
+"""Which of these are absent with a zero value, too, as they are no pointers in Go."""
 
 
 def _from_v1beta1(kind: str, raw: Json) -> Json:
@@ -132,10 +138,15 @@ def _nested_request(raw: Json) -> Json:
     exact = {key: value for key, value in raw.items() if key in EXACT}
     if not exact or "exactly" in raw:
         return raw
-    return {
-        **{key: value for key, value in raw.items() if key not in EXACT},
-        "exactly": exact,
-    }
+    rest = {key: value for key, value in raw.items() if key not in EXACT}
+    # Beside a list of alternatives, fields that say nothing make no request of their own. Source:
+    # ``hasAnyMainRequestFieldsSet`` of ``pkg/apis/resource/v1beta1``.
+    if rest.get("firstAvailable") and all(
+        value is None or _UNSET.get(key) == (type(value), value)
+        for key, value in exact.items()
+    ):
+        return rest
+    return {**rest, "exactly": exact}
 
 
 def misplaced(kind: str, raw: Json) -> list[tuple[Path, list[str]]]:
