@@ -297,3 +297,23 @@ def test_recorded_objects_survive_the_round_trip() -> None:
                 raw = {"apiVersion": api, "kind": kind, **item}
                 again = read(to_wire(read(raw)))
                 assert again == read(raw)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({}, "default-scheduler"),
+        ({"schedulerName": ""}, "default-scheduler"),
+        ({"schedulerName": "other"}, "other"),
+    ],
+)
+def test_an_empty_scheduler_is_the_default(
+    given: dict[str, str], name: str
+) -> None:
+    raw = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p"},
+        "spec": given,
+    }
+    assert read(raw).spec.scheduler_name == name

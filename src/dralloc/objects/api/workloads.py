@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Final
 
-from pydantic import Field, StrictBool, StrictStr
+from pydantic import BeforeValidator, Field, StrictBool, StrictStr
 
 from dralloc.objects.api.base import (
     EMPTY,
@@ -183,13 +183,19 @@ class WorkloadReference(PartialModel):
     pod_group_replica_key: GroupName = ""
 
 
+PreemptionPolicy = Annotated[StrictStr, Terms("Never", "PreemptLowerPriority")]
+SchedulerName = Annotated[
+    Annotated[StrictStr, Terms("default-scheduler")],
+    BeforeValidator(lambda name: "default-scheduler" if name == "" else name),
+]
+"""The scheduler of a pod. An empty one is the default, as an API server fills it in (``SetDefaults_PodSpec``)."""
+
+
 class PodSpec(PartialModel):
     """The part of a pod's specification that matters for its claims and its node."""
 
     node_name: NodeName | None = None
-    scheduler_name: Annotated[StrictStr, Terms("default-scheduler")] = (
-        "default-scheduler"
-    )
+    scheduler_name: SchedulerName = "default-scheduler"
     node_selector: Annotated[Mapping[StrictStr, StrictStr], NODE_SELECTOR] = (
         EMPTY
     )
@@ -202,9 +208,7 @@ class PodSpec(PartialModel):
     resources: ContainerResources = ContainerResources()
     overhead: Mapping[ResourceName, QuantityField] = EMPTY
     volumes: tuple[PodVolume, ...] = ()
-    preemption_policy: Annotated[
-        StrictStr | None, Terms("Never", "PreemptLowerPriority")
-    ] = None
+    preemption_policy: PreemptionPolicy | None = None
     priority: Int32 | None = None
     priority_class_name: PriorityName = ""
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()
