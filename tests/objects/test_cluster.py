@@ -354,6 +354,24 @@ def test_pods_stay_in_order_and_terminated_ones_go() -> None:
     ]
 
 
+def test_priority_classes_say_whether_pods_may_preempt() -> None:
+    def policy(spec: str, more: str = "") -> str | None:
+        pod = f"\n---\napiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec: {spec}\n"
+        named = PRIORITY + "preemptionPolicy: Never\n"
+        return load_text(named + pod + more).pods[0].spec.preemption_policy
+
+    usual = (
+        PRIORITY.replace("high", "usual")
+        + "globalDefault: true\npreemptionPolicy: Never\n"
+    )
+    assert policy("{priorityClassName: high}") == "Never"
+    assert policy("{}") is None
+    assert policy("{}", usual) == "Never"
+    assert policy("{priorityClassName: system-node-critical}", usual) is None
+    # One that has its priority has been admitted, with what it says itself.
+    assert policy("{priorityClassName: high, priority: 5}") is None
+
+
 def test_priorities() -> None:
     def priority(spec: str, more: str = "") -> tuple[int | None, list[str]]:
         pod = f"\n---\napiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec: {spec}\n"

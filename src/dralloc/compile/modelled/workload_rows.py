@@ -157,6 +157,7 @@ WORKLOADS: Final[tuple[FieldRow, ...]] = (
     *preferred(
         "which pods are nominated for nodes where others would be evicted for them",
         "Pod spec.preemptionPolicy",
+        "PriorityClass preemptionPolicy",
     ),
     *ignored(
         "volumes, which bind pods to nodes that can have them",
@@ -209,7 +210,7 @@ WORKLOADS: Final[tuple[FieldRow, ...]] = (
         "Pod spec.volumes.{secret,storageos}",
         "Pod status",
         "{PodGroup,CompositePodGroup,Workload,PriorityClass} metadata",
-        "PriorityClass {description,preemptionPolicy}",
+        "PriorityClass description",
         "PodGroup spec.{podGroupTemplateRef,schedulingPolicy.basic,disruptionMode,priorityClassName,priority}",
         "PodGroup status.conditions",
         "Workload spec.{controllerRef,podGroupTemplates}",

@@ -323,6 +323,7 @@ class PriorityClass(PartialObject, api_version="scheduling.k8s.io/v1"):
     metadata: Annotated[ObjectMeta, Refined(name=Name.PRIORITY)] = ObjectMeta()
     value: Int32
     global_default: StrictBool = False
+    preemption_policy: PreemptionPolicy | None = None
 
 
 # ----------------------------------------------------------------------------

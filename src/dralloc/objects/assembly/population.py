@@ -6,7 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from dralloc.objects.api import ApiObject, Node, Pod, PodOwner, PriorityClass
+from dralloc.objects.api import (
+    ApiObject,
+    Node,
+    ObjectMeta,
+    Pod,
+    PodOwner,
+    PriorityClass,
+)
 from dralloc.objects.api.base import changed
 from dralloc.objects.api.owners import (
     OWNERS,
@@ -20,10 +27,13 @@ from dralloc.objects.names import ClaimKey
 
 __all__ = ["Population"]
 
-_BUILTIN_PRIORITIES: Final = {
-    "system-cluster-critical": 2_000_000_000,
-    "system-node-critical": 2_000_001_000,
-}
+_BUILTIN_CLASSES: Final = tuple(
+    PriorityClass(metadata=ObjectMeta(name=name), value=value)
+    for name, value in (
+        ("system-cluster-critical", 2_000_000_000),
+        ("system-node-critical", 2_000_001_000),
+    )
+)
 _KUEUE_WORKLOAD: Final = OWNERS["kueue.x-k8s.io", "Workload"]
 _Remark = tuple[ApiObject, str, str]
 
@@ -65,15 +75,12 @@ class Population:
     excesses: list[_Remark] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._priorities = dict(_BUILTIN_PRIORITIES)
-        defaults: list[int] = []
-        for named in self.objects.of(PriorityClass):
-            self._priorities[named.name] = named.value
-            if named.global_default:
-                defaults.append(named.value)
+        classes = (*_BUILTIN_CLASSES, *self.objects.of(PriorityClass))
+        self._classes = {named.name: named for named in classes}
+        defaults = [named for named in classes if named.global_default]
         # Several can be there if they were made at the same time: admission takes the lowest then.
         if defaults:
-            self._priorities[""] = min(defaults)
+            self._classes[""] = min(defaults, key=lambda named: named.value)
         # Pods that are given keep their names, wherever they stand: one that is made gives way.
         pod_keys = {pod.key for pod in self.objects.of(Pod)}
         spoken_for = _SpokenFor(self.objects)
@@ -120,19 +127,21 @@ class Population:
             self.gone[pod.key] = why
 
     def _with_priority(self, pod: Pod) -> Pod:
-        """Return the pod with the priority that admission would give it."""
+        """Return the pod with the priority that admission would give it, and whether it may preempt."""
         if pod.spec.priority is not None:
             return pod
         name = pod.spec.priority_class_name
-        if name and name not in self._priorities:
+        if name and name not in self._classes:
             rule = f'PriorityClass "{name}" not found, its priority counts as 0'
             self.remarks.append((pod, "spec.priorityClassName", rule))
-        priority = self._priorities.get(name)
-        return (
-            pod
-            if priority is None
-            else changed(pod, spec=changed(pod.spec, priority=priority))
+        named = self._classes.get(name)
+        if named is None:
+            return pod
+        policy = pod.spec.preemption_policy or named.preemption_policy
+        spec = changed(
+            pod.spec, priority=named.value, preemption_policy=policy
         )
+        return changed(pod, spec=spec)
 
 
 def _resting(
