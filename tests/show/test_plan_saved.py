@@ -68,6 +68,7 @@ def test_what_is_read_is_what_was_saved(
     assert again.most_placed == plan.most_placed
     assert again.headline == plan.headline
     assert list(again.claims) == list(plan.claims)
+    assert again.solution.bindings == plan.solution.bindings
     # Who is placed does not wait any more.
     waiting = {
         demand.key for demand in compile_cluster(plan.after).problem.demands
@@ -84,6 +85,30 @@ def two_nodes(*objects: Json | list[Json]) -> dralloc.Cluster:
     return cluster(
         device_class(), node("node-0"), node("node-1"), slices, *objects
     )
+
+
+def test_pods_without_devices_are_bound_after_a_saved_plan(
+    tmp_path: Path,
+) -> None:
+    whole = two_nodes(waiting("a"), pod("plain"))
+    path = tmp_path / "plan.json"
+    plan = dralloc.allocate(whole, "scheduler")
+    plan.save(path)
+    again = dralloc.Plan.load(path, whole)
+    assert len(again.bindings) == 2
+    assert again.after.pods == plan.after.pods
+    document = json.loads(path.read_text())
+    assert document["bindings"].keys() == {"default/a", "default/plain"}
+    path.write_text(json.dumps({**document, "bindings": {"default/x": "n"}}))
+    with pytest.raises(DrallocError, match="binds default/x to node"):
+        dralloc.Plan.load(path, whole)
+    path.write_text(json.dumps({**document, "bindings": []}))
+    with pytest.raises(DrallocError, match="is no plan"):
+        dralloc.Plan.load(path, whole)
+    # An older file does not tell them.
+    del document["bindings"]
+    path.write_text(json.dumps(document))
+    assert not dralloc.Plan.load(path, whole).bindings
 
 
 def waiting(name: str) -> list[Json]:

@@ -154,6 +154,8 @@ class PlanFields(Fields):
     demands: Count
     """How many pods, and claims that no pod uses, were to be placed."""
     placed: list[PlacedFields]
+    bindings: dict[Key, str]
+    """All pods that kube-scheduler binds with their nodes, in order, also those without devices; empty elsewhere."""
     unplaced: list[UnplacedFields]
     not_asked: list[NotAskedFields]
     metrics: FigureFields

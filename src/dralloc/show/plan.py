@@ -130,6 +130,11 @@ class Plan(Documented):
             yield Placed(demand.key, self.node_of(placement), claims)
 
     @property
+    def bindings(self) -> Mapping[ClaimKey, str]:
+        """The node of each pod that mode scheduler binds, in order, also of those that ask for no devices."""
+        return dict(self.solution.bindings)
+
+    @property
     def not_asked(self) -> tuple[NotAsked, ...]:
         """The pods of the input that are not to be placed, by reason."""
         return tuple(unasked(self.compiled))
@@ -389,7 +394,7 @@ class Plan(Documented):
     @property
     def after(self) -> Cluster:
         """The cluster as if the plan were carried out: its claims are allocated, and its pods have their nodes."""
-        nodes = dict(self.solution.bindings)
+        nodes = dict(self.bindings)
         for placement in self.solution.placements:
             demand = self.demands[placement.demand]
             if not self.compiled.is_claim(demand):

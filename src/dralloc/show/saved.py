@@ -77,6 +77,7 @@ def read_plan(path: Path, compiled: CompiledCluster) -> SavedPlan:
             errors=dict(reader.errors(document)),
             warnings=tuple(document.get("warnings", ())),
             most_placed=_count(document.get("mostPlaced")),
+            bindings=tuple(reader.bindings(document)),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise reader.refusal_of_form(error) from None
@@ -248,6 +249,21 @@ class _PlanReader:
                     f"which this cluster does not have on {problem.nodes[node].name}"
                 )
             yield Grant(*position, device)
+
+    def bindings(
+        self, document: Mapping[str, Any]
+    ) -> Iterator[tuple[ClaimKey, str]]:
+        """Yield the pods that were bound, in order, with their nodes."""
+        cluster = self.compiled.cluster
+        nodes = {node.name for node in cluster.nodes}
+        # Older files have none.
+        for name, node in document.get("bindings", {}).items():
+            key = ClaimKey.parse(name)
+            if key not in cluster.pods_by_key or node not in nodes:
+                raise self._refusal(
+                    f'binds {name} to node "{node}", which are not both in this cluster'
+                )
+            yield key, node
 
     def errors(
         self, document: Mapping[str, Any]
