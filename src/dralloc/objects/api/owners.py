@@ -520,7 +520,10 @@ def pods_of(owner: PodOwner, nodes: Sequence[Node]) -> Iterator[Pod]:
                 (ordinals, pod_set.template.spec) for ordinals in ordinal_tuples
             )
         for words, spec in numbered_specs:
-            parts = [*filter(None, (owner.name, pod_set.name)), *map(str, words)]
+            parts = [
+                *filter(None, (owner.name, pod_set.name)),
+                *map(str, words),
+            ]
             job = "-".join(parts[:-1]) if pod_set.job else ""
             yield Pod(
                 metadata=_metadata(

@@ -138,9 +138,7 @@ class Population:
         if named is None:
             return pod
         policy = pod.spec.preemption_policy or named.preemption_policy
-        spec = changed(
-            pod.spec, priority=named.value, preemption_policy=policy
-        )
+        spec = changed(pod.spec, priority=named.value, preemption_policy=policy)
         return changed(pod, spec=spec)
 
 
