@@ -340,6 +340,19 @@ def test_pods_of_owners_with_one_name_are_told_apart() -> None:
     assert second.name.startswith("web-0-")
 
 
+def test_pods_of_three_owners_with_one_name_are_told_apart() -> None:
+    volcano = """
+---
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: web, namespace: team}
+spec: {tasks: [{template: {spec: {containers: []}}}]}
+"""
+    job = owner("Job", "batch/v1", name="web-0")
+    given = POD.replace("pod0", "web-0-0")
+    assert len(set(pod_names(given, job, volcano))) == 3
+
+
 def test_pods_stay_in_order_and_terminated_ones_go() -> None:
     done = POD.replace("pod0", "done") + "\nstatus: {phase: Succeeded}"
     last = POD.replace("pod0", "last")

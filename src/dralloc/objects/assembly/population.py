@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Final, NamedTuple
 
 from dralloc.objects.api import (
@@ -90,7 +91,7 @@ class Population:
             elif isinstance(source, PodOwner) and source not in spoken_for:
                 for pod in self._expanded(source):
                     expanded = (
-                        _renamed(pod, source.kind)
+                        _renamed(pod, source.kind, pod_keys)
                         if pod.key in pod_keys
                         else pod
                     )
@@ -209,7 +210,12 @@ def _owners(owned: ApiObject) -> Iterator[_Owner]:
         yield _Owner(group, owner.kind, owned.key.namespace, owner.name)
 
 
-def _renamed(pod: Pod, kind: str) -> Pod:
-    """Return the pod under a name that no pod of an owner of another kind has."""
-    name = generated_name(f"{pod.name}-", pod.key.namespace, kind)
+def _renamed(pod: Pod, kind: str, taken: Collection[ClaimKey]) -> Pod:
+    """Return the pod under a name that no other has: its owner's kind is in it, which several groups may have."""
+    namespace = pod.key.namespace
+    for attempt in count():
+        again = (str(attempt),) if attempt else ()
+        name = generated_name(f"{pod.name}-", namespace, kind, *again)
+        if ClaimKey(namespace, name) not in taken:
+            break
     return changed(pod, metadata=changed(pod.metadata, name=name))
