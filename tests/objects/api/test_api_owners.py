@@ -317,6 +317,11 @@ def test_pods_of_jobs_have_its_name_as_label(
         assert [pod.metadata.labels.get(label) for pod in pods] == jobs
 
 
+def test_a_paused_deployment_makes_no_pods() -> None:
+    assert read("apps/v1", "Deployment", {**JOB, "paused": True}).suspended
+    assert not read("apps/v1", "Deployment", JOB).suspended
+
+
 def test_labels_of_a_template_stand_before_those_of_its_job() -> None:
     template = {**TEMPLATE, "metadata": {"labels": {"job-name": "b", "c": "d"}}}
     [pod] = pods_of(read("batch/v1", "Job", {"template": template}), ())

@@ -362,7 +362,10 @@ _LEADER: Final = (
 _FORMS: Final[Mapping[tuple[str, str], OwnerKind]] = {
     ("", "ReplicationController"): _REPLICATED,
     ("apps", "DaemonSet"): OwnerKind((_Pods("spec", ()),), everywhere=True),
-    ("apps", "Deployment"): _REPLICATED,
+    # While it is paused, no ReplicaSet is made; one that is there stands for it.
+    ("apps", "Deployment"): OwnerKind(
+        (_Pods("spec"),), methodcaller("flag", "spec.paused")
+    ),
     ("apps", "ReplicaSet"): _REPLICATED,
     ("apps", "StatefulSet"): _REPLICATED,
     ("batch", "Job"): _JOB,
