@@ -70,7 +70,7 @@ def snapshot_command(
 
 def redact_command(paths: Paths, session: Reader, to: Target = STDOUT) -> None:
     """Replace the names in a cluster's objects, so that they can be shared and still give the same answer."""
-    from dralloc.objects.api.reading import model_of
+    from dralloc.objects.api.known_kinds import model_of
     from dralloc.objects.load import load_objects
 
     with session.busy("reading"):

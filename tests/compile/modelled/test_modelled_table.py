@@ -16,8 +16,8 @@ from dralloc.compile.modelled.field_rows import Fate, spelled_out
 from dralloc.compile.modelled.table import TABLE, row_of
 from dralloc.objects.api import PartialObject, ResourceObject
 from dralloc.objects.api.disclosure import WireForm
+from dralloc.objects.api.known_kinds import MODELS
 from dralloc.objects.api.owners import PodOwner
-from dralloc.objects.api.reading import MODELS
 
 READ = [model for model in MODELS if not issubclass(model, PodOwner)]
 """The kinds that are read as they are; owners become pods."""

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from dralloc.live.snapshot import is_needed, trimmed
-from dralloc.objects.api import ResourceObject, reading
+from dralloc.objects.api import ResourceObject
+from dralloc.objects.api.known_kinds import MODELS
 from wire import Json, claim, node, pod, request, resource_slice
 
 CONTAINER: Json = {
@@ -199,7 +200,7 @@ def test_everything_else_is_needed(item: Json) -> None:
     assert is_needed(item)
 
 
-@pytest.mark.parametrize("model", reading.MODELS)
+@pytest.mark.parametrize("model", MODELS)
 def test_every_kind_that_is_loaded_is_known_here(model: Any) -> None:
     named = {
         "apiVersion": model.api_version,

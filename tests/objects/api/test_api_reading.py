@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dralloc.objects.api import ObjectReader, Pod, ResourceSlice
-from dralloc.objects.api.reading import field_path
+from dralloc.objects.api.field_errors import field_path
 from dralloc.objects.quantity import parse_quantity
 
 

@@ -11,7 +11,7 @@ import dralloc
 from conftest import ROOT
 from dralloc.lint.conformance.cases import read_lines
 from dralloc.objects.api.disclosure import Name
-from dralloc.objects.api.reading import model_of
+from dralloc.objects.api.known_kinds import model_of
 from dralloc.objects.load import load_documents, load_objects
 from dralloc.objects.redact import Redaction, plan_redaction
 from examples import examples, some_of

@@ -12,7 +12,7 @@ from conftest import ROOT
 from dralloc.lint.conformance.cases import read_lines
 from dralloc.objects.api import ObjectReader, PodOwner
 from dralloc.objects.api.disclosure import Public, Removed, Text
-from dralloc.objects.api.reading import MODELS, model_of
+from dralloc.objects.api.known_kinds import MODELS, model_of
 from dralloc.objects.api.schema import parts, wire_schema
 from dralloc.objects.errors import RedactionError
 from dralloc.objects.load import load_objects

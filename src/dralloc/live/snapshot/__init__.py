@@ -26,7 +26,7 @@ from dralloc.live.snapshot.client import (
     connect,
 )
 from dralloc.objects.api import ResourceObject
-from dralloc.objects.api.reading import model_of
+from dralloc.objects.api.known_kinds import model_of
 from dralloc.objects.api.schema import rebuilt, wire_schema
 from dralloc.objects.errors import SnapshotError
 from dralloc.objects.names import ClaimKey

@@ -1,19 +1,17 @@
 """From the plain data of one object to a validated model: API versions, unknown fields, clear findings.
 
-`ObjectReader` is what others call. Before it stand what null means in each place, and how findings are worded.
+`ObjectReader` is what others call. Before it stands what null means in each place.
 """
 
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from types import NoneType, UnionType
 from typing import (
     Annotated,
     Any,
     Final,
-    NamedTuple,
     Union,
     get_args,
     get_origin,
@@ -25,28 +23,20 @@ from pydantic import BaseModel, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
-from dralloc.objects.api.base import (
-    ApiObject,
-    PartialObject,
-    ResourceObject,
-    changed,
-)
-from dralloc.objects.api.claims import ResourceClaim, ResourceClaimTemplate
+from dralloc.objects.api.base import ApiObject, ResourceObject, changed
 from dralloc.objects.api.disclosure import WireForm
-from dralloc.objects.api.nodes import Namespace, Node, ResourceQuota
-from dralloc.objects.api.owners import (
-    OWNERS,
-    PodOwner,
-    generated_name,
-    holds_template,
+from dralloc.objects.api.field_errors import UNKNOWN_FIELD, field_path, rule
+from dralloc.objects.api.known_kinds import (
+    DRA_GROUP,
+    MODELS,
+    RESOURCE_KINDS,
+    model_of,
 )
+from dralloc.objects.api.mended import Mended, Repair, delete_field
+from dralloc.objects.api.owners import PodOwner, generated_name, holds_template
 from dralloc.objects.api.schema import form_hint, name_hint
 from dralloc.objects.api.slice_reader import SliceReader
-from dralloc.objects.api.slices import (
-    DeviceClass,
-    DeviceTaintRule,
-    ResourceSlice,
-)
+from dralloc.objects.api.slices import ResourceSlice
 from dralloc.objects.api.versions import (
     CONVERSIONS,
     Json,
@@ -56,24 +46,11 @@ from dralloc.objects.api.versions import (
     misplaced,
     written_path,
 )
-from dralloc.objects.api.workloads import (
-    POD_GROUP_VERSIONS,
-    CompositePodGroup,
-    Pod,
-    PodGroup,
-    PriorityClass,
-    Workload,
-)
 from dralloc.objects.errors import Finding, UnknownField
 from dralloc.objects.quantity import Quantity
 
 __all__ = [
-    "MODELS",
-    "Mended",
     "ObjectReader",
-    "field_path",
-    "model_of",
-    "rule",
     "subject",
     "without_nulls",
 ]
@@ -202,100 +179,6 @@ def _object_of(model: Any) -> _Form:
     return _Form({}, fill)
 
 
-# ----------------------------------------------------------------------------
-# What pydantic says about an object, in the words of this package.
-
-UNKNOWN_FIELD: Final = frozenset(
-    {"extra_forbidden", "unexpected_keyword_argument"}
-)
-"""The types of error that stand for a field which is not known."""
-
-_PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-_MAPS: Final = frozenset(
-    {
-        "annotations",
-        "attributes",
-        "consumedCapacities",
-        "consumedCapacity",
-        "counters",
-        "labels",
-        "minimum",
-        "nodeAllocatableResourceMappings",
-        "nodeAllocatableResources",
-        "requests",
-    }
-)
-"""Fields that hold values by name; ``capacity`` does only in devices."""
-_REQUIREMENTS: Final = frozenset({"minimum", "requests"})
-_RULES: Final[Mapping[str, str]] = {
-    "missing": "is required",
-    "extra_forbidden": "unknown field",
-    "unexpected_keyword_argument": "unknown field",
-    "string_type": "must be a string",
-    "int_type": "must be an integer",
-    "int_from_float": "must be an integer",
-    "bool_type": "must be true or false",
-    "tuple_type": "must be a list",
-    "dict_type": "must be an object",
-    "mapping_type": "must be an object",
-    "model_type": "must be an object",
-    "dataclass_type": "must be an object",
-}
-_BOUNDS: Final[Mapping[str, tuple[str, str]]] = {
-    "greater_than_equal": ("at least", "ge"),
-    "less_than_equal": ("at most", "le"),
-}
-_NO_VALUE: Final = frozenset({"missing", *UNKNOWN_FIELD})
-
-
-def field_path(location: Sequence[str | int]) -> str:
-    """Return the path of a field as Kubernetes writes it: ``spec.devices[3].capacity[memory].value``."""
-    text = ""
-    for before, step in zip((None, *location), location, strict=False):
-        if (
-            isinstance(step, str)
-            and not _is_map(before, step)
-            and _PLAIN_KEY.fullmatch(step)
-        ):
-            text += f".{step}"
-        elif step != "[key]":
-            text += f"[{step}]"
-    return text.removeprefix(".")
-
-
-def _is_map(field: str | int | None, step: str) -> bool:
-    return field in _MAPS or (field == "capacity" and step not in _REQUIREMENTS)
-
-
-def rule(error: ErrorDetails) -> str:
-    """Return the violated rule, without the place."""
-    kind, value = error["type"], error["input"]
-    if kind == "literal_error":
-        return f"{_shown(value)} is not one of {error['ctx']['expected'].replace(' or ', ', ')}"
-    if kind in _BOUNDS:
-        words, bound = _BOUNDS[kind]
-        return f"must be {words} {error['ctx'][bound]}, not {_shown(value)}"
-    text = _RULES.get(kind)
-    if text is None:
-        context: Mapping[str, Any] = error.get("ctx", {})
-        return str(context.get("error", error["msg"]))
-    return text if kind in _NO_VALUE else f"{text}, not {_shown(value)}"
-
-
-def _shown(value: object) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Mapping):
-        return "an object"
-    if isinstance(value, list | tuple):
-        return "a list"
-    text = f'"{value}"' if isinstance(value, str) else str(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-_GROUP: Final = "resource.k8s.io"
 _OUTDATED: Final = dict.fromkeys(
     ("v1alpha1", "v1alpha2"),
     "; its claims were addressed to a driver's controller and name no "
@@ -306,125 +189,10 @@ _FLAT: Final = ("v1", "v1beta2")
 """Versions whose requests have what they ask for below ``exactly``."""
 _OURS: Final = "dralloc"
 """The group of what models hold beside objects, such as the outcome that is expected of them."""
-_RESOURCE_KINDS: Final[Mapping[str, type[ResourceObject]]] = {
-    model.kind: model
-    for model in (
-        DeviceClass,
-        DeviceTaintRule,
-        ResourceClaim,
-        ResourceClaimTemplate,
-        ResourceSlice,
-    )
-}
-_OTHER_KINDS: Final[Mapping[tuple[str, str], type[PartialObject]]] = {
-    (model.api_version, model.kind): model
-    for model in (Namespace, Node, Pod, PriorityClass, ResourceQuota, Workload)
-} | {
-    (f"scheduling.k8s.io/{version}", model.kind): model
-    for model in (PodGroup, CompositePodGroup)
-    for version in POD_GROUP_VERSIONS
-}
-MODELS: Final[tuple[type[ApiObject], ...]] = (
-    *_RESOURCE_KINDS.values(),
-    *dict.fromkeys(_OTHER_KINDS.values()),
-    *OWNERS.values(),
-)
-"""The models of all kinds that are read."""
 _KINDS: Final = frozenset(model.kind for model in MODELS)
 _SpecKey = tuple[type[ApiObject], str, bytes]
 _OPAQUE: Final = frozenset({"parameters", "data"})
 """Fields that hold anything: what is null in there stays."""
-
-
-def model_of(raw: Json) -> type[ApiObject] | None:
-    """Return the model by which an object is read; None for one of a kind or version that is not read."""
-    return _model(str(raw.get("kind")), str(raw.get("apiVersion")))
-
-
-@lru_cache
-def _model(kind: str, api_version: str) -> type[ApiObject] | None:
-    group, _, version = api_version.partition("/")
-    if group == _GROUP:
-        return _RESOURCE_KINDS.get(kind) if version in CONVERSIONS else None
-    return OWNERS.get((group if version else "", kind)) or _OTHER_KINDS.get(
-        (api_version, kind)
-    )
-
-
-class Mended(NamedTuple):
-    """An object that cannot be used, without what is wrong with it, so that the rest of it can be looked at."""
-
-    object: ApiObject
-    source: str
-    broken: tuple[str, ...]
-    """The fields that are not as they were given."""
-
-    def hides(self, path: str) -> bool:
-        """Return whether what is said about a field may be so only because others were taken away."""
-        return is_near(path, self.broken)
-
-
-def is_near(path: str, broken: Iterable[str]) -> bool:
-    """Return whether a field is one of those that are broken, in one of them, or around one."""
-    return any(
-        _is_inside(path, wrong) or _is_inside(wrong, path) for wrong in broken
-    )
-
-
-def _is_inside(path: str, outer: str) -> bool:
-    """Return whether a path is another one, or leads on from it: the name of a namespace is not inside of a name."""
-    further = path.removeprefix(outer)
-    return path.startswith(outer) and (
-        not outer or not further or further[0] in ".["
-    )
-
-
-@dataclass
-class _Repair:
-    """Takes away what is wrong with an object, ever more of it until the rest can be read."""
-
-    broken: list[str] = field(default_factory=list)
-    _tries: Counter[Path] = field(default_factory=Counter)
-
-    def follows(self, path: str) -> bool:
-        """Return whether an error may be one only because of what was taken away."""
-        return is_near(path, self.broken)
-
-    def repaired(self, body: Json, error: ErrorDetails) -> bool:
-        """Take away what is wrong in one place; return whether there was anything to take."""
-        location = tuple(step for step in error["loc"] if step != "[key]")
-        tries = self._tries[location]
-        self._tries[location] += 1
-        if error["type"] == "missing" and not tries:
-            # Most of what is required is a text, and the field is known to be broken.
-            return _put(body, location, "")
-        # A field, not an item: the places of what is behind it stay as they were.
-        fields_around = [
-            length
-            for length in range(1, len(location) + 1)
-            if isinstance(location[length - 1], str)
-        ]
-        if tries >= len(fields_around):
-            return False
-        return _dropped(body, location[: fields_around[-1 - tries]])
-
-
-def _put(body: Any, location: Path, value: str) -> bool:
-    try:
-        for step in location[:-1]:
-            body = body[step]
-        body[location[-1]] = value
-    except (KeyError, IndexError, TypeError):
-        return False
-    return True
-
-
-def _dropped(body: Any, location: Path) -> bool:
-    try:
-        _delete(body, location)
-    except (KeyError, IndexError, TypeError):
-        return False
-    return True
 
 
 @dataclass
@@ -494,9 +262,9 @@ class ObjectReader:
             if issubclass(model, PodOwner):
                 return self._owner(model, raw, source)
             return self._with_known_spec(model, version, raw, source)
-        if group == _GROUP and kind in _RESOURCE_KINDS:
+        if group == DRA_GROUP and kind in RESOURCE_KINDS:
             supported = ", ".join(
-                f"{_GROUP}/{read_version}" for read_version in CONVERSIONS
+                f"{DRA_GROUP}/{read_version}" for read_version in CONVERSIONS
             )
             self._reject(
                 raw,
@@ -570,7 +338,7 @@ class ObjectReader:
             rule = (
                 f"needs exactly or firstAvailable: {', '.join(names)} must "
                 "stand below exactly, or the apiVersion be "
-                f"{_GROUP}/v1beta1, which has no such level"
+                f"{DRA_GROUP}/v1beta1, which has no such level"
             )
             self._reject(raw, source, field_path(path), rule)
         if older and self.mended is None:
@@ -605,14 +373,14 @@ class ObjectReader:
         """
         written = written or partial(written_path, raw)
         # Nearly all objects are as they should be: no more is made for them than has to be.
-        repair: _Repair | None = None
+        repair: Repair | None = None
         while True:
             try:
                 built = self._built(model, body)
                 break
             except ValidationError as failure:
                 errors = failure.errors(include_url=False)
-            repair = repair or _Repair()
+            repair = repair or Repair()
             unknown = [
                 error for error in errors if error["type"] in UNKNOWN_FIELD
             ]
@@ -634,7 +402,7 @@ class ObjectReader:
                 return None
             body = _copied_without_nulls(body)
             for error in unknown:
-                _delete(body, error["loc"])
+                delete_field(body, error["loc"])
             if not all(repair.repaired(body, error) for error in wrong):
                 return None
         if not (built.metadata.name or built.metadata.generate_name):
@@ -798,9 +566,3 @@ def _spec_key(
         return model, version, orjson.dumps(raw["spec"])
     except orjson.JSONEncodeError:
         return None
-
-
-def _delete(body: Any, location: Sequence[str | int]) -> None:
-    for step in location[:-1]:
-        body = body[step]
-    del body[location[-1]]

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from dralloc.objects.api import ObjectReader, ResourceSlice
-from dralloc.objects.api.reading import Mended
+from dralloc.objects.api.mended import Mended
 from dralloc.objects.api.slice_reader import LISTS, SliceReader
 from dralloc.objects.assembly.given_objects import Identity, first_of, identity
 from dralloc.objects.cluster import Cluster, Located

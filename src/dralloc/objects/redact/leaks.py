@@ -7,7 +7,8 @@ from functools import cache
 from typing import Any
 
 from dralloc.objects.api.disclosure import KEPT, Terms, is_time
-from dralloc.objects.api.reading import MODELS, field_path
+from dralloc.objects.api.field_errors import field_path
+from dralloc.objects.api.known_kinds import MODELS
 from dralloc.objects.api.schema import is_quantity, parts, wire_schema
 from dralloc.objects.redact.identifiers import Identifiers
 from dralloc.objects.redact.occurrences import Occurrences

@@ -20,8 +20,9 @@ from dralloc.objects.api.disclosure import (
     Terms,
     Text,
 )
+from dralloc.objects.api.known_kinds import model_of
 from dralloc.objects.api.owners import PodOwner
-from dralloc.objects.api.reading import model_of, subject
+from dralloc.objects.api.reading import subject
 from dralloc.objects.api.schema import ABSENT, Leaf, rebuilt, wire_schema
 from dralloc.objects.api.versions import (
     CONVERSIONS,

@@ -20,8 +20,8 @@ from dralloc.objects.api.base import (
     PartialModel,
     WireModel,
 )
+from dralloc.objects.api.field_errors import field_path, rule
 from dralloc.objects.api.nodes import NodeAffinity, TopologySpreadConstraint
-from dralloc.objects.api.reading import field_path, rule
 from dralloc.objects.errors import Finding, InputError
 from dralloc.objects.limits import LIMITS
 from dralloc.objects.load.json_text import TextError, unpacked
