@@ -453,7 +453,7 @@ class PodRules:
             Whether anti-affinity by node is an amount of nodes. If not, it is a rule between pods as any other: one
             that pods may break which run.
         gone
-            Pods that run, and take nothing of their nodes any more. Their rules about others hold on.
+            Pods that ran, and are not there any more: they take nothing of their nodes, and no rule is about them.
         """
         footprints = Footprints(self._cluster, problem.devices)
         if not (self.may_bind or footprints):
@@ -475,8 +475,14 @@ class PodRules:
             if Ignored.AFFINITY in self.ignored or not by_host
             else self._by_host(kinds, running_kinds)
         )
+        staying = [
+            (node, pod.kind)
+            for node, pods in self.running.items()
+            for pod in pods
+            if pod.key not in gone
+        ]
         roles = _inter_pod_roles(
-            kinds, running, self._nodes, self.ignored, apart
+            kinds, staying, self._nodes, self.ignored, apart
         )
         if roles:
             of_demands = {

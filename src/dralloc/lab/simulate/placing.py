@@ -82,6 +82,11 @@ class Placer(ABC):
         return demand.by_itself().running
 
     @property
+    def whole_problem(self) -> Problem:
+        """The problem of all arrivals, with what else binds pods to nodes as it is now."""
+        return self.incoming.problem
+
+    @property
     @abstractmethod
     def placements(self) -> Mapping[int, Placement]:
         """By arrival, who has a place now, as an answer to `problem`."""
@@ -101,7 +106,7 @@ class Placer(ABC):
 
     def waiting_problem(self, waiting: Sequence[DemandIndex]) -> Problem:
         """Return the problem of some demands that wait, with all that is in use now."""
-        problem, in_use = self.incoming.problem, self.whole_ledger().applied()
+        problem, in_use = self.whole_problem, self.whole_ledger().applied()
         rules = self._rules_now()
         demands = tuple(
             with_rules(problem.demands[demand], rules) for demand in waiting
@@ -115,7 +120,7 @@ class Placer(ABC):
 
     def _rules_now(self) -> dict[InterPodRule, InterPodRule]:
         """Return what has become of the rules between pods of which some have places."""
-        problem = self.incoming.problem
+        problem = self.whole_problem
         if not any(demand.roles for demand in problem.demands):
             return {}
         present: dict[InterPodRule, list[tuple[Role, str]]] = defaultdict(list)
@@ -237,6 +242,11 @@ class SchedulerPlacer(Placer):
         # Pods that ran before anybody arrived, and have been evicted since.
         self._evicted: frozenset[ClaimKey] = frozenset()
         self._whole = waiting.problem
+
+    @property
+    def whole_problem(self) -> Problem:
+        """The problem without those who ran before anybody arrived and have been evicted since."""
+        return self._whole
 
     @property
     def problem(self) -> Problem:
@@ -368,14 +378,17 @@ class SchedulerPlacer(Placer):
 
 
 def _without(incoming: Incoming, evicted: Collection[ClaimKey]) -> Problem:
-    """The problem of the arrivals in which what these pods, which ran before, took of their nodes is free."""
+    """The problem of the arrivals without these pods, which ran before: what they took is free, no rule is about them."""
     compiled = incoming.compiled
     # Complete, so that both list the same resources; the problem itself leaves out what cannot run short.
     before = compiled.pods.applied(compiled.problem, complete=True).usage
-    after = compiled.pods.applied(
-        compiled.problem, complete=True, gone=evicted
-    ).usage
-    problem = incoming.problem
+    alone = compiled.pods.applied(compiled.problem, complete=True, gone=evicted)
+    after, problem = alone.usage, incoming.problem
+    pairs = zip(problem.demands, alone.demands, strict=True)
+    demands = tuple(
+        replace(demand, nodes=bound.nodes, roles=bound.roles)
+        for demand, bound in pairs
+    )
     shares, consumed = (
         dict(problem.usage.shares),
         dict(problem.usage.consumed),
@@ -390,7 +403,7 @@ def _without(incoming: Incoming, evicted: Collection[ClaimKey]) -> Problem:
                 for name, amount in consumed.get(slot, {}).items()
             }
     usage = replace(problem.usage, shares=shares, consumed=consumed)
-    return replace(problem, usage=usage)
+    return replace(problem, demands=demands, usage=usage)
 
 
 def with_rules(
