@@ -378,7 +378,7 @@ class SchedulerPlacer(Placer):
 
 
 def _without(incoming: Incoming, evicted: Collection[ClaimKey]) -> Problem:
-    """The problem of the arrivals without these pods, which ran before: what they took is free, no rule is about them."""
+    """The problem of the arrivals without these pods, which ran before, all they took and their rules."""
     compiled = incoming.compiled
     # Complete, so that both list the same resources; the problem itself leaves out what cannot run short.
     before = compiled.pods.applied(compiled.problem, complete=True).usage
