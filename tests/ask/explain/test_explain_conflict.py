@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
+from typing import Any
 
 import pytest
 
@@ -15,6 +18,10 @@ from dralloc.objects.choices import Choices, Mode
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.load import load
 from dralloc.objects.names import ClaimKey
+from dralloc.problem import Problem
+from dralloc.problem.solution import Solution
+from dralloc.solve.optimum import Options, solve
+from dralloc.solve.optimum.stopping import Stop
 from wire import (
     DRIVER,
     Json,
@@ -533,6 +540,82 @@ def test_what_the_search_did_not_get_to_has_nothing_in_its_way() -> None:
         "It would fit beside all that is placed: the search ended, as at a time limit, before it was placed.",
     )
     assert not explanation.suggestions
+
+
+def two_for_one_card() -> dralloc.Cluster:
+    """Two claims for one card, of which the second one is left out."""
+    return one_node(
+        claim("first", request()),
+        claim("wanted", request()),
+        devices=[device("gpu-0")],
+    )
+
+
+def test_all_searches_together_have_the_time_of_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limits: dict[str, list[float | None]] = {"explanation": [], "oracle": []}
+    for name, seen in limits.items():
+        module = import_module(f"dralloc.ask.explain.{name}")
+
+        def solved(
+            problem: Problem,
+            options: Options,
+            *others: Any,
+            seen: list[float | None] = seen,
+            **words: Any,
+        ) -> Solution:
+            seen.append(options.time_limit)
+            return solve(problem, options, *others, **words)
+
+        monkeypatch.setattr(module, "solve", solved)
+    explanation = dralloc.explain(
+        two_for_one_card(),
+        claim="default/wanted",
+        mode="optimal",
+        time_limit=60,
+    )
+    assert explanation.competition is not None
+    assert explanation.conflict is not None
+    [competing] = limits["explanation"]
+    assert competing is not None
+    assert competing < 60
+    assert limits["oracle"]
+    assert all(limit is not None and limit < 62 for limit in limits["oracle"])
+
+
+def test_without_time_nothing_is_said_to_be_in_the_way() -> None:
+    plan = dralloc.allocate(two_for_one_card())
+    wanted = find_demand(plan.compiled, ClaimKey("default", "wanted"), None)
+    explanation = Explainer(
+        plan.compiled,
+        wanted,
+        Mode.OPTIMAL,
+        Choices(time_limit=1),
+        stop=Stop(end=-60),
+    ).of_optimum(plan.solution, {}, suggest=True)
+    assert explanation.conflict is None
+    assert not explanation.suggestions
+    assert explanation.remarks == (
+        "The time was over before it was known what is in its way.",
+    )
+
+
+def test_changes_that_are_found_in_time_are_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As if time was over when nodes to add are looked for."""
+    module = import_module("dralloc.ask.explain.suggestions")
+
+    def ended(_: object) -> Iterator[str]:
+        return Stop(end=-60).each(["not seen any more"])
+
+    monkeypatch.setattr(module, "added_nodes", ended)
+    wanted = claim("wanted", request(count=3))
+    explanation = explain(one_node(wanted), "default/wanted", mode="optimal")
+    assert changes(explanation) == [
+        "claim default/wanted, request gpu: ask for 2 devices in place of 3"
+    ]
 
 
 def test_first_fit_on_mig(root) -> None:  # type: ignore[no-untyped-def]

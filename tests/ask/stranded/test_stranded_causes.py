@@ -8,6 +8,7 @@ from dralloc.ask.stranded import Cause, Row, Stranding, stranded
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.quantity import NANOS, parse_quantity
+from dralloc.solve.optimum import stopping
 from wire import (
     DRIVER,
     Json,
@@ -53,6 +54,16 @@ def parts(
 def test_all_of_it_is_of_use() -> None:
     stranding = stranded(one_node(claim("any", request()), devices=gpus(2)))
     assert parts(stranding) == (2, {})
+
+
+def test_with_too_little_time_nothing_is_called_stranded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stopping, "_LATE", 0.0)
+    whole = one_node(claim("any", request()), devices=gpus(2))
+    with pytest.raises(DrallocError, match="too short to find out what is"):
+        stranded(whole, time_limit=1e-6)
+    assert parts(stranded(whole, time_limit=60)) == (2, {})
 
 
 def test_what_is_held_is_not_free() -> None:

@@ -46,6 +46,7 @@ from dralloc.problem.equivalence import claim_key
 from dralloc.show.placed import Unplaced
 from dralloc.show.plan import Plan
 from dralloc.show.question import unasked_table
+from dralloc.solve.optimum.stopping import Stop
 from dralloc.solve.work import phase
 
 __all__ = ["Explanation", "PendingReport", "explain"]
@@ -118,7 +119,8 @@ def explain(  # noqa: PLR0913 - the demand, and what is shown about it
     suggest
         Whether to look for a conflict and for changes that would admit the demand.
     choices, words
-        As in `dralloc.allocate`. First fit does not look at caps and fairness: only ``"optimal"`` explains them.
+        As in `dralloc.allocate`. First fit does not look at caps and fairness: only ``"optimal"`` explains them. The
+        time limit is that of the whole question; the answer that is explained may take all of it.
 
     Raises
     ------
@@ -154,7 +156,11 @@ def explain(  # noqa: PLR0913 - the demand, and what is shown about it
         plan = allocate(cluster, mode, choices=choices)
         timings.update(plan.timings)
         question = Explainer(
-            plan.compiled, find_demand(plan.compiled, *names), mode, choices
+            plan.compiled,
+            find_demand(plan.compiled, *names),
+            mode,
+            choices,
+            stop=_end_after(plan),
         )
         if mode is Mode.SCHEDULER:
             return question.of_scheduler(plan.solution, timings)
@@ -172,6 +178,7 @@ def explain(  # noqa: PLR0913 - the demand, and what is shown about it
             mode,
             choices,
             bool(disregarded),
+            Stop.after(choices.time_limit),
         )
     return question.of_first_fit(nodes, timings, suggest=suggest)
 
@@ -183,6 +190,7 @@ def _pending(plan: Plan, *, suggest: bool) -> PendingReport:
         demand.key: index
         for index, demand in numbered(compiled.problem.demands)
     }
+    stop = _end_after(plan)
     # One of those that ask for the same is explained for all of them.
     classes: dict[Hashable, list[Unplaced]] = defaultdict(list)
     for unplaced in plan.unplaced:
@@ -192,7 +200,11 @@ def _pending(plan: Plan, *, suggest: bool) -> PendingReport:
     for members in sorted(classes.values(), key=len, reverse=True):
         first = members[0]
         question = Explainer(
-            compiled, demand_indices[first.key], plan.rules, compiled.choices
+            compiled,
+            demand_indices[first.key],
+            plan.rules,
+            compiled.choices,
+            stop=stop,
         )
         with phase(timings, "explanations"):
             with_changes = suggest and len(kinds) < _MOST_KINDS
@@ -207,6 +219,14 @@ def _pending(plan: Plan, *, suggest: bool) -> PendingReport:
         unmodelled=plan.unmodelled,
         timings=timings,
     )
+
+
+def _end_after(plan: Plan) -> Stop:
+    """Return the end of the time limit, of which the search for the answer has taken its part."""
+    limit = plan.compiled.choices.time_limit
+    if limit is None:
+        return Stop()
+    return Stop.after(max(0.0, limit - plan.timings.get("optimum", 0.0)))
 
 
 def _request_class(problem: Problem, demand_index: DemandIndex) -> Hashable:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from dralloc.ask.explain.conflict import find_conflict
 from dralloc.ask.explain.conflict_members import members_of
 from dralloc.ask.explain.explanation import Explanation, compete, gather
 from dralloc.ask.explain.nodes import Diagnosis
-from dralloc.ask.explain.oracle import FeasibilityOracle
+from dralloc.ask.explain.oracle import (
+    FeasibilityOracle,
+    with_seconds_left,
+)
 from dralloc.ask.explain.reasons import NodeReason
 from dralloc.ask.explain.snapshot import (
     DemandSnapshot,
@@ -20,7 +23,7 @@ from dralloc.ask.explain.snapshot import (
     placed_before,
     snapshot_of,
 )
-from dralloc.ask.explain.suggestion_check import check_suggestions
+from dralloc.ask.explain.suggestion_check import checked_suggestions
 from dralloc.ask.explain.suggestions import find_suggestions
 from dralloc.ask.explain.wording import Wording
 from dralloc.compile.compiler import CompiledCluster
@@ -34,12 +37,23 @@ from dralloc.problem.solution import (
     devices_only,
     with_node_grants,
 )
+from dralloc.solve.optimum.stopping import Stop, Stopped, late_stop
 from dralloc.solve.work import phase
 
 __all__ = ["Explainer"]
 
 _DISREGARDED: Final = "First fit looks neither at caps nor at fairness: mode optimal explains the answer that does."
 _ENDED: Final = "It would fit beside all that is placed: the search ended, as at a time limit, before it was placed."
+
+_CONFLICT_OPEN: Final = (
+    "The time was over before it was known what is in its way."
+)
+_CHANGES_OPEN: Final = (
+    "The time was over before all changes were tried that may admit it."
+)
+
+_FINDING: Final = 0.75
+"""The part of the time that is left in which changes are found; in the rest they are checked."""
 
 _GANG: Final = "It would fit alone: its gang is in its way. Explain the other members of the gang."
 _PERHAPS: Final = (
@@ -54,13 +68,22 @@ _GANG_ENDED: Final = (
 
 @dataclass(frozen=True)
 class Explainer:
-    """Explains one demand in one mode. ``disregarded``: whether the mode ignores caps or fairness."""
+    """Explains one demand in one mode.
+
+    Parameters
+    ----------
+    disregarded
+        Whether the mode ignores caps or fairness.
+    stop
+        The end of the time limit, of which the answer has taken its part.
+    """
 
     compiled: CompiledCluster
     number: DemandIndex
     mode: Mode
     options: Options
     disregarded: bool = False
+    stop: Stop = field(default_factory=Stop)
 
     def of_first_fit(
         self, nodes: Sequence[str], timings: dict[str, float], *, suggest: bool
@@ -181,8 +204,9 @@ class Explainer:
                         with_node_grants(with_nodes, solution.placements)
                     ),
                 )
+                options = with_seconds_left(self.options, self.stop)
                 competition = compete(
-                    with_nodes, self.number, complete, self.options
+                    with_nodes, self.number, complete, options
                 )
                 base = replace(base, competition=competition)
         proven = all(tier.proven for tier in solution.tiers[:1])
@@ -241,10 +265,14 @@ class Explainer:
     ) -> Explanation:
         # A conflict is about rules alone, so the exact model looks for it: what only first
         # fit overlooks is none. Suggestions have to be of use in the mode that was asked.
-        exact = FeasibilityOracle(snapshot, self.compiled, Mode.OPTIMAL)
-        with phase(timings, "conflict"):
-            members = members_of(exact)
-            conflict = find_conflict(exact, members)
+        stop = late_stop(self.stop, self.options.time_limit)
+        exact = FeasibilityOracle(snapshot, self.compiled, Mode.OPTIMAL, stop)
+        try:
+            with phase(timings, "conflict"):
+                members = members_of(exact)
+                conflict = find_conflict(exact, members)
+        except Stopped:
+            return replace(base, remarks=(*base.remarks, _CONFLICT_OPEN))
         # Without a conflict it could be placed as it is: the optimum leaves it out for its gang, or was not found.
         if conflict is None and self.mode is Mode.OPTIMAL:
             if snapshot.whole.gang and not _is_any_mate_placed(snapshot):
@@ -259,18 +287,23 @@ class Explainer:
             if self.mode is Mode.OPTIMAL
             else FeasibilityOracle(snapshot, self.compiled, Mode.FIRST_FIT)
         )
+        oracle.stop = finding = stop.within(_FINDING * stop.seconds())
         with phase(timings, "suggestions"):
             suggestions = find_suggestions(
                 oracle, members if conflict is None else conflict.members
             )
-            check_suggestions(oracle, suggestions)
+            ended = finding.reached()
+            oracle.stop = stop
+            suggestions = checked_suggestions(oracle, suggestions)
+        if ended:
+            base = replace(base, remarks=(*base.remarks, _CHANGES_OPEN))
         return replace(base, conflict=conflict, suggestions=suggestions)
 
     def _with_gang(
         self, base: Explanation, snapshot: DemandSnapshot, *, proven: bool
     ) -> Explanation:
         """It would fit: its gang does not, or was not found where the answer is not proven."""
-        gathered = gather(snapshot, self.options)
+        gathered = gather(snapshot, self.options, self.stop)
         if gathered is None:
             remark = _GANG if proven else _PERHAPS
             return replace(base, remarks=(*base.remarks, remark))

@@ -16,6 +16,7 @@ from pydantic import AliasPath, BeforeValidator, Field
 from dralloc.ask.explain.changes import Suggestion
 from dralloc.ask.explain.conflict import Conflict
 from dralloc.ask.explain.conflict_members import Member
+from dralloc.ask.explain.oracle import with_seconds_left
 from dralloc.ask.explain.raised_caps import least_raises
 from dralloc.ask.explain.reasons import (
     ADVICE,
@@ -35,6 +36,7 @@ from dralloc.problem import DemandIndex, Problem, numbered, quorum_of
 from dralloc.problem.solution import Solution
 from dralloc.show.question import Provisional, ProvisionalDocument
 from dralloc.solve.optimum import Options, solve
+from dralloc.solve.optimum.stopping import Stop
 
 __all__ = ["ConflictFields", "Explanation", "Gathering", "compete", "gather"]
 
@@ -83,11 +85,11 @@ def _mates(problem: Problem, demand_index: DemandIndex) -> list[DemandIndex]:
 
 
 def gather(
-    snapshot: DemandSnapshot, options: Options
+    snapshot: DemandSnapshot, options: Options, stop: Stop | None = None
 ) -> tuple[Gathering, tuple[Suggestion, ...]] | None:
     """Find out how many members fit, and to which amounts raised caps would let in all of them.
 
-    None if a member uses a claim that somebody else has been granted.
+    None if a member uses a claim that somebody else has been granted. All searches together have the time of ``stop``.
     """
     problem = snapshot.problem
     members = _mates(problem, snapshot.number)
@@ -98,7 +100,7 @@ def gather(
     }
     if claims & snapshot.placed.keys():
         return None
-    model = _GangModel(snapshot, members, options)
+    model = _GangModel(snapshot, members, options, stop or Stop())
     solution = model.fill(snapshot.caps.budgets)
     count, bound = len(solution.placements), solution.tiers[0].bound
     keys = tuple(problem.demands[member].key for member in members)
@@ -114,9 +116,11 @@ class _GangModel:
         snapshot: DemandSnapshot,
         members: Sequence[DemandIndex],
         options: Options,
+        stop: Stop,
     ) -> None:
         self.caps = snapshot.caps
         self.options = options
+        self.stop = stop
         problem = snapshot.problem
         demands = [
             problem.demands[member].by_itself(weight=1) for member in members
@@ -129,7 +133,7 @@ class _GangModel:
     def fill(self, caps: Sequence[Budget]) -> Solution:
         """Place as many members as possible under these caps."""
         part = replace(self.part, budgets=tuple(caps))
-        solution = solve(part, self.options)
+        solution = solve(part, with_seconds_left(self.options, self.stop))
         check(part, solution)
         return solution
 
@@ -144,6 +148,8 @@ class _GangModel:
     def _admit(
         self, levels: Mapping[BudgetKey, int | None]
     ) -> tuple[Mapping[BudgetKey, int], str] | None:
+        if self.stop.reached():
+            return None
         changed = [
             replace(budget, most=levels.get(budget.key, budget.most))
             for budget in self.caps.budgets

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from math import inf
+from typing import Final
 
 from dralloc.ask.context.context import Context, Lift, Screening
 from dralloc.ask.explain.changes import Change
 from dralloc.ask.explain.snapshot import DemandSnapshot
 from dralloc.check import check
 from dralloc.compile.compiler import CompiledCluster
-from dralloc.objects.choices import Mode
+from dralloc.objects.choices import Mode, Options
 from dralloc.objects.errors import FatalError
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Demand, DemandIndex, NodeIndex, Problem
@@ -26,10 +28,31 @@ from dralloc.problem.subproblem import Subproblem, cut
 from dralloc.solve.caps import within_caps
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
+from dralloc.solve.optimum.stopping import Stop, Stopped
 
-__all__ = ["Certificate", "FeasibilityOracle", "in_whole"]
+__all__ = [
+    "Certificate",
+    "FeasibilityOracle",
+    "in_whole",
+    "with_seconds_left",
+]
 
 _Grants = tuple[tuple[Grant, ...], ...]
+
+_LEAST: Final = 0.01
+"""Seconds that a run of the solver gets even when time is over."""
+
+
+def with_seconds_left(options: Options, stop: Stop) -> Options:
+    """Return the options with what is left of the time as their limit."""
+    seconds = stop.seconds()
+    if seconds == inf:
+        return options
+    limit = max(_LEAST, seconds)
+    # No run gets more than the whole question, however little that is.
+    if options.time_limit is not None:
+        limit = min(limit, options.time_limit)
+    return replace(options, time_limit=limit)
 
 
 class _AttemptEndedError(Exception):
@@ -58,11 +81,18 @@ class FeasibilityOracle:
         The objects behind the snapshot's problem.
     mode
         With first fit, a selector that fails ends the attempt, and only first fit's search counts.
+    stop
+        When what is not known yet is not found out any more: whoever asks about it is told by `Stopped`.
     """
 
     def __init__(
-        self, snapshot: DemandSnapshot, compiled: CompiledCluster, mode: Mode
+        self,
+        snapshot: DemandSnapshot,
+        compiled: CompiledCluster,
+        mode: Mode,
+        stop: Stop | None = None,
     ) -> None:
+        self.stop = stop or Stop()
         self.snapshot = snapshot
         self.compiled = compiled
         self.exact = mode is Mode.OPTIMAL
@@ -88,6 +118,11 @@ class FeasibilityOracle:
             Whether the model is asked about every node, also where screening shows too few devices.
         nodes
             The nodes to look at, as far as they are allowed; all of these if None.
+
+        Raises
+        ------
+        Stopped
+            The time was over before it was known.
         """
         try:
             return self._search(change, nodes, all_nodes=all_nodes)
@@ -119,7 +154,7 @@ class FeasibilityOracle:
             if nodes is None
             else [node for node in nodes if self._lets_in(change, node)]
         )
-        for node in candidates:
+        for node in self.stop.each(candidates):
             # First fit is not screened: an error on a hopeless node ends its attempt.
             if all_nodes or not self.exact or screening.on(node, demand, lift):
                 part = context.part([node], [demand], lift)
@@ -232,7 +267,11 @@ class FeasibilityOracle:
             placements=tuple(within_caps(problem, solution.placements)),
         )
         if not solution.placements and self.exact:
-            solution = solve(problem)
+            self.stop.check()
+            solution = solve(problem, with_seconds_left(Options(), self.stop))
+            # That nothing was found in time does not say that there is nothing.
+            if not (solution.placements or solution.tiers[0].proven):
+                raise Stopped
         check(problem, solution)
         return solution
 

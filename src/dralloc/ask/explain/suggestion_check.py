@@ -13,17 +13,18 @@ from dralloc.ask.explain.changes import Cost, Suggestion
 from dralloc.ask.explain.oracle import FeasibilityOracle
 from dralloc.ask.explain.settled_scenario import at_the_moment
 from dralloc.check.objects import Binding
+from dralloc.solve.optimum.stopping import Stopped
 
-__all__ = ["check_suggestions"]
+__all__ = ["checked_suggestions"]
 
 
-def check_suggestions(
+def checked_suggestions(
     oracle: FeasibilityOracle, suggestions: Sequence[Suggestion]
-) -> None:
+) -> tuple[Suggestion, ...]:
     """Make sure that the pod that is explained may go where suggestions let it in.
 
-    Not looked at are pods of gangs, which do not come alone; new nodes, whose clusters are compiled anew; and changes
-    that lift rules of the objects.
+    With too little time, what cannot be looked at any more is left out. Not looked at are pods of gangs, which do not
+    come alone; new nodes, whose clusters are compiled anew; and changes that lift rules of the objects.
 
     Raises
     ------
@@ -37,15 +38,18 @@ def check_suggestions(
         if suggestion.cost is not Cost.NODE and not suggestion.change.rules
     ]
     if not tried or compiled.is_claim(snapshot.whole) or snapshot.whole.gang:
-        return
+        return tuple(suggestions)
     moment = at_the_moment(compiled, snapshot)
+    unseen: set[int] = set()
     for suggestion in tried:
         # The oracle finds the node of the suggestion again: it gives equal answers to equal questions.
-        certificate, released = (
-            oracle.admit(suggestion.change),
-            suggestion.change.released,
-        )
+        try:
+            certificate = oracle.admit(suggestion.change)
+        except Stopped:
+            unseen.add(id(suggestion))
+            continue
         assert certificate is not None
+        released = suggestion.change.released
         # Pods that use a released claim are gone as well, with all that they take of their nodes.
         users = {
             pod
@@ -56,3 +60,6 @@ def check_suggestions(
         home = snapshot.problem.nodes[certificate.node].name
         binding = Binding(snapshot.whole.key, home)
         check_newcomers(compiled, compiled.choices, cluster, [binding])
+    return tuple(
+        suggestion for suggestion in suggestions if id(suggestion) not in unseen
+    )

@@ -9,6 +9,7 @@ add a node, in `dralloc.ask.explain.added_nodes`. All of them are collected here
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import chain
 
 from dralloc.ask.explain.added_nodes import added_nodes
@@ -20,6 +21,7 @@ from dralloc.ask.explain.relaxed_rules import relaxed_rules
 from dralloc.ask.explain.release import releases
 from dralloc.ask.explain.smaller_requests import scaled_down
 from dralloc.ask.explain.substitutes import substitutes
+from dralloc.solve.optimum.stopping import Stopped
 
 __all__ = ["find_suggestions"]
 
@@ -27,7 +29,7 @@ __all__ = ["find_suggestions"]
 def find_suggestions(
     oracle: FeasibilityOracle, members: Sequence[Member]
 ) -> tuple[Suggestion, ...]:
-    """Every suggestion that holds, cheapest first.
+    """Every suggestion that holds, cheapest first; with too little time, those that are found until it is over.
 
     Parameters
     ----------
@@ -39,16 +41,19 @@ def find_suggestions(
     tuple
         Empty if the demand could be placed as it is: then its gang is in its way, and nothing that is said here.
     """
-    if oracle.admit(Change()) is not None:
-        return ()
-    suggestions = chain(
-        relaxed_rules(oracle, members),
-        scaled_down(oracle),
-        substitutes(oracle),
-        raised_caps(oracle, members),
-        releases(oracle),
-        added_nodes(oracle),
-    )
+    suggestions: list[Suggestion] = []
+    with suppress(Stopped):
+        if oracle.admit(Change()) is not None:
+            return ()
+        for suggestion in chain(
+            relaxed_rules(oracle, members),
+            scaled_down(oracle),
+            substitutes(oracle),
+            raised_caps(oracle, members),
+            releases(oracle),
+            added_nodes(oracle),
+        ):
+            suggestions.append(suggestion)  # noqa: PERF402 - those before the time is over count
     return tuple(
         sorted(
             suggestions,

@@ -39,6 +39,7 @@ from dralloc.objects.names import ClaimKey, PoolID
 from dralloc.objects.value_kinds import list_of, takes
 from dralloc.problem import Device, NodeIndex, PoolState, Problem, numbered
 from dralloc.problem.claim_ledger import ClaimLedger
+from dralloc.solve.optimum.stopping import Stop, Stopped, late_stop
 from dralloc.solve.work import phase
 
 __all__ = ["Cause", "Row", "Stranding", "stranded"]
@@ -138,7 +139,7 @@ def stranded(
     Raises
     ------
     DrallocError
-        A named claim or template does not exist, or there is nothing to make a mix of.
+        A named claim or template does not exist, there is nothing to make a mix of, or the time limit is too short.
 
     Examples
     --------
@@ -159,13 +160,24 @@ def stranded(
         staged = compile_mix(cluster, mix, options)
         ledger = ClaimLedger(staged.compiled.problem, staged.compiled.holdings)
     counts = [wish.number or 1 for wish in mix]
+    limit = options.time_limit
     splitter = Splitter(
-        staged.compiled, ledger, staged.of_devices, _room(staged)
+        staged.compiled,
+        ledger,
+        staged.of_devices,
+        _room(staged),
+        late_stop(Stop.after(limit), limit),
     )
-    with phase(timings, "grants"):
-        grantable = splitter.grantable()
-    with phase(timings, "causes"):
-        causes = splitter.causes(grantable)
+    # With less than all grants it is not known of anything whether it is stranded.
+    try:
+        with phase(timings, "grants"):
+            grantable = splitter.grantable()
+        with phase(timings, "causes"):
+            causes = splitter.causes(grantable)
+    except Stopped:
+        raise DrallocError(
+            "time limit: too short to find out what is stranded"
+        ) from None
     # The measure is for comparison. It follows from the grants with all rules in force, whatever strands the rest.
     fragmented = _fragmented(splitter.quantities, grantable, counts)
     node_type = _node_type_of(staged.compiled)

@@ -33,8 +33,10 @@ from dralloc.ask.stranded.quantities import (
     QuantityKey,
     lift_of,
 )
+from dralloc.ask.whatif.models.selection import with_time_left
 from dralloc.ask.whatif.partitions import read_single
 from dralloc.compile.compiler import CompiledCluster
+from dralloc.objects.choices import Options
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import (
@@ -57,6 +59,7 @@ from dralloc.problem.solution import grants_of
 from dralloc.problem.subproblem import ONLY_NODE, Subproblem
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
+from dralloc.solve.optimum.stopping import Stop, Stopped
 
 __all__ = ["FINEST", "Grantable", "Splitter", "distinct", "largest_sum"]
 
@@ -125,6 +128,8 @@ class Granter:
         The rules that do not count.
     answers
         What is known already; what is found is entered.
+    stop
+        When nothing more is found out.
     """
 
     def __init__(  # noqa: PLR0913 - all that grants depend on
@@ -135,7 +140,9 @@ class Granter:
         bars: Mapping[ClaimKey, NodeBars | None],
         lifted: frozenset[Cause],
         answers: _GrantAnswers,
+        stop: Stop,
     ) -> None:
+        self._stop = stop
         compiled = offers.compiled
         self._bars = bars
         self._problem = compiled.problem
@@ -168,10 +175,17 @@ class Granter:
         return [node for node in nodes if bars.allows(node)]
 
     def on(self, demand: Demand, node: NodeIndex) -> Grantable:
-        """Return the grants that a demand could get on a node: the same object for all demands of its kind."""
+        """Return the grants that a demand could get on a node: the same object for all demands of its kind.
+
+        Raises
+        ------
+        Stopped
+            The time was over before they were known.
+        """
         key = self.kind(demand), node
         grantable = self._answers.grantable
         if key not in grantable:
+            self._stop.check()
             grantable[key] = self._find(demand, node)
         return grantable[key]
 
@@ -238,7 +252,7 @@ class Granter:
                 (alternative.index, part_device)
                 for alternative, part_device in candidates
             ], serving
-        trials = _Trials(part, demand)
+        trials = _Trials(part, demand, self._stop)
         if not trials.fits:
             return [], []
         for alternative, part_device in candidates:
@@ -259,7 +273,8 @@ def _takes_one(demand: Demand) -> bool:
 class _Trials:
     """Answers for a demand on its own: what is granted in any of them."""
 
-    def __init__(self, part: Subproblem, demand: Demand) -> None:
+    def __init__(self, part: Subproblem, demand: Demand, stop: Stop) -> None:
+        self._stop = stop
         self._problem = part.problem
         self._demand = demand.by_itself(nodes=None)
         self.granted: set[tuple[AlternativeIndex, DeviceIndex]] = set()
@@ -304,6 +319,7 @@ class _Trials:
         names: Mapping[AlternativeIndex, AlternativeIndex],
     ) -> bool:
         """Note what an answer grants, and whether there is one; ``names`` are what parts of alternatives stand for."""
+        self._stop.check()
         problem = replace(
             self._problem, demands=(demand,), eligibility=eligibility
         )
@@ -311,7 +327,10 @@ class _Trials:
         # What ends first fit's attempt may leave other answers; so may a device that is not free any more as a request
         # with admin access came first (upstream's behaviour `admin-blocks-device`).
         if solution.errors or (not solution.placements and self._asks_as_admin):
-            solution = solve(problem)
+            solution = solve(problem, with_time_left(Options(), self._stop))
+            # That nothing was found in time does not say that there is nothing.
+            if not (solution.placements or solution.tiers[0].proven):
+                raise Stopped
         for _, alternative, grant in grants_of(problem, solution.placements):
             if not alternative.admin:
                 index = names.get(alternative.index, alternative.index)
@@ -420,7 +439,10 @@ def distinct(
 
 
 class Splitter:
-    """Splits what is free into what is of use to the demands of a mix, and what is stranded by each cause."""
+    """Splits what is free into what is of use to the demands of a mix, and what is stranded by each cause.
+
+    With too little time until ``stop``, whoever asks is told by `Stopped`.
+    """
 
     def __init__(
         self,
@@ -428,7 +450,9 @@ class Splitter:
         ledger: ClaimLedger,
         demands: Sequence[Demand],
         bars: Sequence[NodeBars | None],
+        stop: Stop | None = None,
     ) -> None:
+        self._stop = stop or Stop()
         self._compiled = compiled
         self._bars = {
             demand.key: bars for demand, bars in zip(demands, bars, strict=True)
@@ -446,6 +470,7 @@ class Splitter:
         """Return the grants that each demand of the mix could get on each of its nodes, with all rules in force."""
         granter, grantable = self._granter(frozenset()), {}
         for index, demand in enumerate(self._demands):
+            self._stop.check()
             nodes = granter.nodes(demand, self._problem.all_nodes)
             grantable[index] = [granter.on(demand, node) for node in nodes]
         return grantable
@@ -525,6 +550,7 @@ class Splitter:
             self._bars,
             lifted,
             answers,
+            self._stop,
         )
 
     def _granted(
@@ -557,7 +583,7 @@ class Splitter:
         nothing = _Takes()
         return {
             key: takes.get(key, nothing).most(quantity.free)
-            for key, quantity in self.quantities.by_key.items()
+            for key, quantity in self._stop.each(self.quantities.by_key.items())
         }
 
     def _short(self, usable: Mapping[QuantityKey, int]) -> frozenset[NodeIndex]:

@@ -18,7 +18,7 @@ from dralloc.ask.whatif.moves.rearrange import rearrange
 from dralloc.objects.choices import Mode
 from dralloc.objects.names import ClaimKey
 from dralloc.solve.optimum import Options
-from dralloc.solve.optimum.stopping import Stop
+from dralloc.solve.optimum.stopping import Stop, Stopped
 
 __all__ = ["Obstacle"]
 
@@ -116,6 +116,9 @@ class Obstacle:
             group.pods[0].key if group.pods else None,
         )
         oracle = FeasibilityOracle(
-            snapshot_of(compiled, demand, ()), compiled, Mode.OPTIMAL
+            snapshot_of(compiled, demand, ()), compiled, Mode.OPTIMAL, self.stop
         )
-        return find_conflict(oracle, members_of(oracle))
+        try:
+            return find_conflict(oracle, members_of(oracle))
+        except Stopped:
+            return None

@@ -16,11 +16,22 @@ from math import inf
 from threading import current_thread, main_thread
 from time import perf_counter
 from types import FrameType
-from typing import TypeVar
+from typing import Final, TypeVar
 
-__all__ = ["Cancelled", "Stop", "Stopped", "TooLarge", "heeding_interrupts"]
+__all__ = [
+    "Cancelled",
+    "Stop",
+    "Stopped",
+    "TooLarge",
+    "heeding_interrupts",
+    "late_stop",
+]
 
 T = TypeVar("T")
+
+_LATE: Final = 1.0
+_LATE_PART: Final = 0.025
+"""So many seconds, or such a part of the limit, are left for what is asked about single nodes once it is over."""
 
 
 class Stopped(Exception):  # noqa: N818 - it is none of the user's errors
@@ -111,6 +122,11 @@ class Stop:
             if index % 100 == 0:
                 self.check()
             yield item
+
+
+def late_stop(stop: Stop, limit: float | None) -> Stop:
+    """Return the end of what is asked about single nodes, shortly after that of a time limit."""
+    return replace(stop, end=stop.end + max(_LATE, _LATE_PART * (limit or 0)))
 
 
 @contextmanager
