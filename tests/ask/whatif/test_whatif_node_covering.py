@@ -8,6 +8,7 @@ from importlib import import_module
 from itertools import chain, product
 from operator import mul
 from time import perf_counter
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -28,12 +29,21 @@ from dralloc.ask.whatif.node_search import CoverQuestion
 from dralloc.check import check
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.load import load_documents
-from dralloc.problem import Demand, NodeIndex, Problem, Usage, numbered
+from dralloc.problem import (
+    Demand,
+    DemandIndex,
+    NodeIndex,
+    Problem,
+    Usage,
+    numbered,
+)
 from dralloc.problem.equivalence import equivalent_nodes
 from dralloc.problem.solution import Solution
 from dralloc.problem.subproblem import cut, replicate
+from dralloc.solve.first_fit.batch import place_all
+from dralloc.solve.first_fit.plain import PlainRun
 from dralloc.solve.optimum import Options, solve
-from dralloc.solve.optimum.stopping import Stop
+from dralloc.solve.optimum.stopping import Stop, Stopped
 from examples import examples
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 from whatif_apart import apart
@@ -318,6 +328,49 @@ def test_very_many_copies_are_held_within_the_time_limit() -> None:
     )
     assert perf_counter() - began < 6
     assert (answer.cost, answer.numbers) == (50_000, (0, 50_000))
+
+
+def test_first_fit_of_very_many_copies_ends_soon_after_the_time_limit() -> None:
+    problem, demands = two_kinds()
+    costs = [NodeCost(NodeIndex(node), 1) for node in (0, 1)]
+    began = perf_counter()
+    with pytest.raises(DrallocError, match="too short to find nodes"):
+        cover_demands(
+            problem, demands, (50_000, 50_000), costs, Options(time_limit=1e-3)
+        )
+    assert perf_counter() - began < 10
+
+
+def test_nobody_waits_through_a_round_for_each_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As if the relaxation had no time: all nodes are added by first fit, more and more at once."""
+    searching = import_module(CoverQuestion.__module__)
+    waiting: list[int] = []
+
+    def ended(*_: object) -> None:
+        raise Stopped
+
+    def placed(
+        run: PlainRun,
+        problem: Problem,
+        order: Sequence[DemandIndex],
+        *others: Any,
+    ) -> Solution:
+        waiting.append(len(order))
+        return place_all(run, problem, order, *others)
+
+    monkeypatch.setattr(searching, "relaxed_cover", ended)
+    monkeypatch.setattr(searching, "place_all", placed)
+    problem, demands = two_kinds()
+    costs = [NodeCost(NodeIndex(node), 1) for node in (0, 1)]
+    question = CoverQuestion(
+        problem, demands, (200, 200), costs, Options(steps=0), Stop()
+    )
+    answer = covering._searched(question)
+    assert (answer.bound, answer.numbers) == (0, (140, 140))
+    # One by one it would be some 140 times.
+    assert len(waiting) < 20
 
 
 def test_of_very_many_nodes_the_checker_looks_at_those_that_differ(

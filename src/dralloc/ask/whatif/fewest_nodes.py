@@ -40,7 +40,7 @@ from dralloc.objects.value_kinds import dict_of, takes
 from dralloc.problem import Demand, Problem, numbered
 from dralloc.show.question import Provisional
 from dralloc.solve.optimum import Options
-from dralloc.solve.optimum.stopping import Stop, heeding_interrupts
+from dralloc.solve.optimum.stopping import Stop, Stopped, heeding_interrupts
 from dralloc.solve.work import phase
 
 __all__ = [
@@ -98,7 +98,10 @@ def _searched(question: CoverQuestion) -> NodeCover:
     if not any(question.needs):
         return _no_nodes(question)
     search = NodeSearch(question)
-    node_cover = search.run()
+    try:
+        node_cover = search.run()
+    except Stopped:
+        raise too_short() from None
     if node_cover is not None:
         return node_cover
     if search.homeless:

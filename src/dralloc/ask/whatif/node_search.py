@@ -48,7 +48,7 @@ from dralloc.solve.optimum.objective import (
 )
 from dralloc.solve.optimum.relax.cover import RelaxedCover, relaxed_cover
 from dralloc.solve.optimum.rows import Term
-from dralloc.solve.optimum.stopping import Stop, Stopped
+from dralloc.solve.optimum.stopping import Stop, Stopped, late_stop
 
 __all__ = [
     "CoverQuestion",
@@ -161,12 +161,23 @@ class NodeSearch:
         """What a node of each type costs."""
         return [node_cost.cost for node_cost in self.question.node_costs]
 
+    @cached_property
+    def _late(self) -> Stop:
+        """The end of first fit, without which there is no answer: shortly after that of the time limit."""
+        question = self.question
+        return late_stop(question.stop, question.options.time_limit)
+
     def run(self) -> NodeCover | None:
         """Search as long as there is time.
 
         Returns
         -------
         None if a demand fits nowhere, or if first fit finds no place for one because selectors fail.
+
+        Raises
+        ------
+        Stopped
+            The time was over before first fit had placed everything.
         """
         relaxed = None
         with suppress(Stopped):
@@ -239,9 +250,7 @@ class NodeSearch:
             # Nodes are added for those who wait until nobody does.
             while True:
                 problem = self._on(types)
-                placements = place_all(
-                    QuickRun(problem), problem, order, {}
-                ).placements
+                placements = self._first_fit(problem, order)
                 placed = {placement.demand for placement in placements}
                 waiting = [demand for demand in order if demand not in placed]
                 if not waiting:
@@ -281,28 +290,46 @@ class NodeSearch:
         if relaxed:
             yield sorted(as_given, key=lambda demand: -relaxed.worth[demand])
 
+    def _first_fit(
+        self, problem: Problem, order: Sequence[DemandIndex]
+    ) -> Sequence[Placement]:
+        """Place demands in this order; raises `Stopped` if the time is over before the last of them had its turn."""
+        self._late.check()
+        solution = place_all(
+            QuickRun(problem), problem, order, {}, self._late.seconds
+        )
+        self._late.check()
+        return solution.placements
+
     def _rooms(self, waiting: Sequence[DemandIndex]) -> list[int] | None:
         """The types of nodes that take the waiting demands; None if a demand finds no place."""
-        problem = self._on(range(len(self._nodes)))
+        every_type = range(len(self._nodes))
+        # One node of each type, and again. Whoever finds no place on the first of these goes to the next: twice as
+        # many are offered as long as all are used, so that nobody waits through thousands of rounds.
+        rounds, problem = 1, self._on(every_type)
         types_with_room: list[int] = []
         # By demand, the first of its copies.
         placeless: dict[int, DemandIndex] = {}
         while waiting:
-            solution = place_all(QuickRun(problem), problem, waiting, {})
-            placed = {placement.demand for placement in solution.placements}
-            types_with_room += sorted(
-                {placement.node for placement in solution.placements}
-            )
+            placements = self._first_fit(problem, waiting)
+            placed = {placement.demand for placement in placements}
+            nodes = sorted({placement.node for placement in placements})
+            types_with_room += [node % len(every_type) for node in nodes]
             # Nobody was there before the first of them.
             if waiting[0] not in placed:
                 placeless[self._origin_of(waiting[0])] = waiting[0]
             waiting = [
                 copy
                 for copy in waiting
-                if copy not in placed and self._origin_of(copy) not in placeless
+                if copy not in placed
+                and not (placeless and self._origin_of(copy) in placeless)
             ]
+            all_used = nodes and nodes[-1] >= (rounds - 1) * len(every_type)
+            rounds = 2 * rounds if all_used else 1
+            problem = self._on([*every_type] * rounds)
         if not placeless:
             return types_with_room
+        problem = self._on(every_type)
         self.homeless = frozenset(
             demand
             for demand, copy in placeless.items()
@@ -317,7 +344,12 @@ class NodeSearch:
 
     def _origin_of(self, copy: int) -> int:
         """Of which demand this is a copy."""
-        return bisect(list(accumulate(self.question.needs)), copy)
+        return bisect(self._ends, copy)
+
+    @cached_property
+    def _ends(self) -> Sequence[int]:
+        """By demand, the number of the copies of it and of all before it."""
+        return list(accumulate(self.question.needs))
 
     def _improved(
         self,
