@@ -155,6 +155,10 @@ def test_nodes_of_a_month_are_valid_whatever_gpus_they_have(
             "timestamp,duration,num_gpus,cluster\n\n2017-10-09,,1,a\n",
             "line 3: duration is empty",
         ),
+        (
+            "timestamp,duration,num_gpus,cluster\n2017-10-09,1e300,1,a\n",
+            "line 2: 1e300 is no number of seconds up to 1000000000000",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_with_its_line(
@@ -248,6 +252,16 @@ def test_recorded_pods_arrive_when_they_were_made() -> None:
     simulated = dralloc.simulate(record.cluster, record.arrivals)
     # There is one device: who comes second waits until the first one leaves.
     assert list(simulated.arrivals()["started"]) == [0, 60]
+
+
+@pytest.mark.parametrize("duration", ["1e300", "inf", "nan", "-1", "soon"])
+def test_recorded_durations_are_seconds_that_can_be_counted(
+    duration: str,
+) -> None:
+    pod = recorded_pod("long", "2026-01-01T00:00:00Z", duration)
+    del pod["spec"]["resourceClaims"]
+    with pytest.raises(DrallocError, match="annotations.*duration"):
+        recorded_pods(load_documents([pod]))
 
 
 def test_a_quotation_mark_that_is_never_closed(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from dralloc.lab.simulate import Arrival
+from dralloc.lab.simulate.arrivals.trace import LONGEST
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.load import load_documents
@@ -118,8 +119,8 @@ def seconds_of(text: str) -> float | None:
     if text.strip().lower() in ("", "nan"):
         return None
     value = float(text)
-    if not isfinite(value):
-        raise ValueError(f"{text} is no number of seconds")
+    if not abs(value) <= LONGEST:
+        raise ValueError(f"{text} is no number of seconds up to {LONGEST}")
     return value
 
 

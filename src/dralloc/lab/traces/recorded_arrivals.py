@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from math import isfinite
 from typing import Final
 
 from dralloc.ask.scenario import Scenario
 from dralloc.lab.simulate import Arrival
+from dralloc.lab.simulate.arrivals.trace import LONGEST
 from dralloc.lab.traces.cluster_trace import SECOND, ClusterTrace
 from dralloc.objects.api import Pod
 from dralloc.objects.cluster import Cluster
@@ -67,8 +67,10 @@ def _recorded_duration(pod: Pod) -> int | None:
         return None
     try:
         seconds = float(text)
-        if not isfinite(seconds) or seconds < 0:
-            raise ValueError(f"{text} is not a number of seconds from 0")
+        if not 0 <= seconds <= LONGEST:
+            raise ValueError(
+                f"{text} is not a number of seconds from 0 to {LONGEST}"
+            )
     except ValueError as error:
         raise DrallocError(
             f"Pod {pod.key}: metadata.annotations[{_DURATION}]: {error}"

@@ -27,7 +27,7 @@ from dralloc.objects.errors import DrallocError
 from dralloc.objects.names import ClaimKey
 from dralloc.problem.supply import record
 
-__all__ = ["MILLISECONDS", "Arrival", "read_trace", "trace_text"]
+__all__ = ["LONGEST", "MILLISECONDS", "Arrival", "read_trace", "trace_text"]
 
 MILLISECONDS: Final = 1000
 """In a second."""
@@ -41,7 +41,7 @@ _COLUMNS: Final = (
     "group",
 )
 _NEEDED: Final = _COLUMNS[:3]
-_LONGEST: Final = 10**12
+LONGEST: Final = 10**12
 """Seconds that no time of a trace exceeds: thirty thousand years."""
 
 
@@ -146,9 +146,9 @@ def _milliseconds(where: str, column: str, text: str) -> int:
         raise DrallocError(
             f"{where}: {column}: {text!r} is no number of seconds"
         ) from None
-    if not (seconds.is_finite() and 0 <= seconds <= _LONGEST):
+    if not (seconds.is_finite() and 0 <= seconds <= LONGEST):
         raise DrallocError(
-            f"{where}: {column}: {text} is not between 0 and {_LONGEST} seconds"
+            f"{where}: {column}: {text} is not between 0 and {LONGEST} seconds"
         )
     return round(seconds * MILLISECONDS)
 
