@@ -117,6 +117,18 @@ def test_philly(tmp_path: Path) -> None:
         philly(path, {8: 0})
 
 
+def test_times_of_philly_may_say_their_zone(tmp_path: Path) -> None:
+    """The clocks are set back between two jobs that come an hour apart."""
+    path = tmp_path / "philly.csv"
+    path.write_text(
+        "timestamp,duration,num_gpus,cluster\n"
+        "2017-11-05 01:30:00-07:00,60,1,a\n"
+        "2017-11-05 01:30:00-08:00,60,1,a\n"
+    )
+    times = [arrival.time for arrival in philly(path, {8: 1}).arrivals]
+    assert times == [0, 3_600_000]
+
+
 def test_a_month_asks_for_its_load() -> None:
     month = mig_month(2, 4, load=0.5, days=60, mean_hours=2)
     slices = {"1": 1, "2": 2, "3": 4, "4": 4, "7": 8}
@@ -158,6 +170,10 @@ def test_nodes_of_a_month_are_valid_whatever_gpus_they_have(
         (
             "timestamp,duration,num_gpus,cluster\n2017-10-09,1e300,1,a\n",
             "line 2: 1e300 is no number of seconds up to 1000000000000",
+        ),
+        (
+            "timestamp,duration,num_gpus,cluster\n2017-10-09,1,-1,a\n",
+            "line 2: num_gpus is -1",
         ),
     ],
 )
@@ -260,7 +276,7 @@ def test_recorded_durations_are_seconds_that_can_be_counted(
 ) -> None:
     pod = recorded_pod("long", "2026-01-01T00:00:00Z", duration)
     del pod["spec"]["resourceClaims"]
-    with pytest.raises(DrallocError, match="annotations.*duration"):
+    with pytest.raises(DrallocError, match=r"annotations.*duration"):
         recorded_pods(load_documents([pod]))
 
 

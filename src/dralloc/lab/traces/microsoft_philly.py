@@ -51,16 +51,17 @@ def philly(trace: File, machines: Mapping[int, int]) -> ClusterTrace:
         raise DrallocError("machines: none of them has a GPU")
 
     def read(row: Mapping[str, str]) -> tuple[float, float, int, str]:
-        time = datetime.fromisoformat(row["timestamp"]).replace(tzinfo=UTC)
+        time = datetime.fromisoformat(row["timestamp"])
+        # Most say nothing of their zone: it is the same for all then.
+        if time.tzinfo is None:
+            time = time.replace(tzinfo=UTC)
         duration = seconds_of(row["duration"])
         if duration is None:
             raise ValueError("duration is empty")
-        return (
-            time.timestamp(),
-            duration,
-            int(row["num_gpus"]),
-            row["cluster"],
-        )
+        gpus = int(row["num_gpus"])
+        if gpus < 0:
+            raise ValueError(f"num_gpus is {gpus}")
+        return time.timestamp(), duration, gpus, row["cluster"]
 
     jobs = read_rows(trace, read)
     # Timestamps are dates: the trace begins with the earliest job.
