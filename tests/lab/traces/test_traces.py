@@ -129,6 +129,13 @@ def test_times_of_philly_may_say_their_zone(tmp_path: Path) -> None:
     assert times == [0, 3_600_000]
 
 
+def test_a_byte_order_mark_is_no_part_of_a_column(tmp_path: Path) -> None:
+    path = tmp_path / "philly.csv"
+    text = "timestamp,duration,num_gpus,cluster\n2017-10-09,60,1,a\n"
+    path.write_text(text, encoding="utf-8-sig")
+    assert len(philly(path, {8: 1}).arrivals) == 1
+
+
 def test_a_month_asks_for_its_load() -> None:
     month = mig_month(2, 4, load=0.5, days=60, mean_hours=2)
     slices = {"1": 1, "2": 2, "3": 4, "4": 4, "7": 8}

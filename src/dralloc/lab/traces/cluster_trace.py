@@ -78,7 +78,8 @@ def read_rows(file: File, parse: Callable[[dict[str, str]], T]) -> list[T]:
     path = Path(file)
     parsed: list[T] = []
     try:
-        with path.open(newline="", encoding="utf-8") as stream:
+        # A byte order mark, as spreadsheets write it, must not become part of the first column's name.
+        with path.open(newline="", encoding="utf-8-sig") as stream:
             reader = csv.DictReader(stream)
             for row in reader:
                 try:
