@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import dralloc
 from dralloc.ask.explain.changes import Cost, Suggestion
+from dralloc.objects.choices import ModeName
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Table
 from examples import examples
@@ -43,8 +44,9 @@ def crowd(random: Random) -> list[Json]:
             )
             for device_index in range(random.randint(1, 3))
         ]
+        allocatable = {"cpu": str(random.randint(1, 3)), "pods": "9"}
         objects += [
-            node(name),
+            {**node(name), "status": {"allocatable": allocatable}},
             resource_slice(devices, name=name, pool=name, nodeName=name),
         ]
     for pod_index in range(random.randint(1, 6)):
@@ -52,14 +54,21 @@ def crowd(random: Random) -> list[Json]:
             0, 1
         )
         asked = request("gpu", *fast, count=random.randint(1, 4))
-        objects += [
-            claim(f"c{pod_index}", asked),
-            pod(f"p{pod_index}", f"c{pod_index}"),
-        ]
+        container = {
+            "name": "c",
+            "resources": {"requests": {"cpu": str(random.randint(0, 1))}},
+        }
+        # Some use the claim of the first pod.
+        claim_index = random.choice((pod_index, pod_index, 0))
+        if claim_index == pod_index:
+            objects.append(claim(f"c{pod_index}", asked))
+        objects.append(
+            pod(f"p{pod_index}", f"c{claim_index}", containers=[container])
+        )
     return objects
 
 
-@settings(max_examples=examples(10), deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     st.randoms(use_true_random=False),
     st.sampled_from(["first-fit", "scheduler", "optimal"]),
@@ -82,7 +91,7 @@ def test_everything_that_is_pending_is_there_once(
     assert counts == sorted(counts, reverse=True)
 
 
-@settings(max_examples=examples(10), deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_a_change_of_many_is_a_change_of_each(random: Random) -> None:
     """What is counted for a kind is found for its last one, too, when it is explained beside the same placements."""
@@ -97,14 +106,16 @@ def test_a_change_of_many_is_a_change_of_each(random: Random) -> None:
     for kind in report.kinds:
         last = kind.demands[-1]
         # Those that are placed come first; then the last one, as its own turn is.
-        first = [manifest for manifest in objects if _is_of(manifest, placed)]
+        first = _with_claims(objects, placed)
         others = [
             manifest
             for manifest in objects
             if manifest["kind"] not in ("Pod", "ResourceClaim")
         ]
         own = [
-            manifest for manifest in objects if _is_of(manifest, {str(last)})
+            manifest
+            for manifest in _with_claims(objects, {str(last)})
+            if manifest not in first
         ]
         alone = dralloc.explain(cluster(others, first, own), pod=str(last))
         assert _own(alone.claims, alone.suggestions) == _own(
@@ -124,12 +135,26 @@ def _own(
     return [text.replace(f"claim {claims[0]}, ", "") for text in texts]
 
 
-def _is_of(manifest: Json, pods: set[str]) -> bool:
-    names = {name.partition("/")[2] for name in pods}
-    name = str(manifest["metadata"]["name"])
-    return (
-        manifest["kind"] in ("Pod", "ResourceClaim") and f"p{name[1:]}" in names
+def _with_claims(objects: Sequence[Json], pods: set[str]) -> list[Json]:
+    """Some pods, and the claims that they use."""
+    chosen = [
+        manifest
+        for manifest in objects
+        if manifest["kind"] == "Pod"
+        and f"default/{manifest['metadata']['name']}" in pods
+    ]
+    used = {
+        entry["resourceClaimName"]
+        for manifest in chosen
+        for entry in manifest["spec"]["resourceClaims"]
+    }
+    claims = (
+        manifest
+        for manifest in objects
+        if manifest["kind"] == "ResourceClaim"
+        and manifest["metadata"]["name"] in used
     )
+    return [*claims, *chosen]
 
 
 def test_reasons_and_changes_are_counted() -> None:
@@ -154,6 +179,29 @@ def test_reasons_and_changes_are_counted() -> None:
     bare = dralloc.explain(cluster(objects), suggest=False)
     assert bare.changes == ()
     assert " 4  tolerate the taint, or remove it from the devices" in str(bare)
+
+
+@pytest.mark.parametrize("mode", ["first-fit", "optimal"])
+def test_who_has_a_share_of_a_granted_claim_is_a_case_of_its_own(
+    mode: ModeName,
+) -> None:
+    """The only GPU and CPU are taken: one of two has a share of the GPU, and needs nothing but CPU."""
+    container = {"name": "c", "resources": {"requests": {"cpu": "1"}}}
+    objects: list[Json] = [
+        device_class(),
+        {**node("a"), "status": {"allocatable": {"cpu": "1", "pods": "9"}}},
+        resource_slice(gpus(1), name="a", pool="a", nodeName="a"),
+        claim("common", request()),
+        claim("own", request()),
+    ]
+    for name, used in (("one", "common"), ("two", "common"), ("three", "own")):
+        objects.append(pod(name, used, containers=[container]))
+    report = dralloc.explain(cluster(*objects), mode=mode)
+    for kind in report.kinds:
+        [key] = kind.demands
+        alone = dralloc.explain(cluster(*objects), pod=key, mode=mode)
+        assert kind.explanation.suggestions == alone.suggestions
+    assert [kind.demands[0].name for kind in report.kinds] == ["two", "three"]
 
 
 def test_nothing_pending_is_said() -> None:

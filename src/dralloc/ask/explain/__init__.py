@@ -17,8 +17,8 @@ Here: from a cluster and the name of a claim or pod to the explanation, or to th
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Unpack, overload
 
@@ -193,8 +193,15 @@ def _pending(plan: Plan, *, suggest: bool) -> PendingReport:
     stop = _end_after(plan)
     # One of those that ask for the same is explained for all of them.
     classes: dict[Hashable, list[Unplaced]] = defaultdict(list)
+    users = Counter(
+        claim.key
+        for demand in compiled.whole.demands
+        for claim in demand.claims
+    )
     for unplaced in plan.unplaced:
-        key = _request_class(compiled.whole, demand_indices[unplaced.key])
+        key = _request_class(
+            compiled.whole, demand_indices[unplaced.key], users
+        )
         classes[key].append(unplaced)
     kinds: list[PendingKind] = []
     for members in sorted(classes.values(), key=len, reverse=True):
@@ -229,11 +236,21 @@ def _end_after(plan: Plan) -> Stop:
     return Stop.after(max(0.0, limit - plan.timings.get("optimum", 0.0)))
 
 
-def _request_class(problem: Problem, demand_index: DemandIndex) -> Hashable:
-    """Equal for demands that ask for the same, so that one reason holds for all of them."""
+def _request_class(
+    problem: Problem, demand_index: DemandIndex, users: Mapping[ClaimKey, int]
+) -> Hashable:
+    """Equal for demands that ask for the same, so that one reason holds for all of them.
+
+    Parameters
+    ----------
+    users
+        How many demands there are with each claim.
+    """
     demand = problem.demands[demand_index]
     # Rules between pods and groups differ by pod, defects by claim: these stand alone.
     if demand.roles or demand.is_defective or demand.group_scopes:
         return demand_index
     keys = [claim_key(problem.eligibility, claim) for claim in demand.claims]
-    return (*keys, demand.nodes, demand.gang, demand.key.namespace)
+    # Others may have been granted a claim in common: it is served then, and where is settled.
+    shared = tuple(claim.key for claim in demand.claims if users[claim.key] > 1)
+    return (*keys, shared, demand.nodes, demand.gang, demand.key.namespace)

@@ -39,8 +39,8 @@ __all__ = [
 
 _Grants = tuple[tuple[Grant, ...], ...]
 
-_LEAST: Final = 0.01
-"""Seconds that a run of the solver gets even when time is over."""
+_LEAST: Final = 1.0
+"""Seconds that a run of the solver gets when time is over: the answer that is explained may have taken all of it."""
 
 
 def with_seconds_left(options: Options, stop: Stop) -> Options:
