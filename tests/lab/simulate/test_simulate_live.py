@@ -18,9 +18,9 @@ import pytest
 
 import wire
 from control_plane import assets, path_of, program
-from dralloc.lab.simulate import Arrival, check_state, placer_of
+from dralloc.lab.simulate import Arrival, placer_of
 from dralloc.lab.simulate.arrivals.incoming import Incoming, incoming
-from dralloc.lab.simulate.placing import SchedulerPlacer
+from dralloc.lab.simulate.placing import SchedulerPlacer, check_state
 from dralloc.lab.simulate.simulation import ArrivalState, Simulation
 from dralloc.lab.simulate.waiting_queue import WaitingQueue
 from dralloc.objects.api.base import to_wire

@@ -15,13 +15,17 @@ import dralloc
 from arrival_strategies import Scene, scenes
 from dralloc.lab.simulate import (
     ArrivalState,
-    check_state,
     placer_of,
     room_making,
 )
 from dralloc.lab.simulate.arrivals.incoming import Incoming, incoming
 from dralloc.lab.simulate.batch_placing import BatchPlacer
-from dralloc.lab.simulate.placing import Placer, RunPlacer, SchedulerPlacer
+from dralloc.lab.simulate.placing import (
+    Placer,
+    RunPlacer,
+    SchedulerPlacer,
+    check_state,
+)
 from dralloc.lab.simulate.room import rearrange_all
 from dralloc.lab.simulate.simulation import (
     Decisions,

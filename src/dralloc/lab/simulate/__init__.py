@@ -27,7 +27,6 @@ from typing import Any, Final, NamedTuple, Unpack
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-from dralloc.check import check
 from dralloc.lab.simulate.answer import RunRegret, Simulated, SimulatedRun
 from dralloc.lab.simulate.arrivals.incoming import Incoming, incoming
 from dralloc.lab.simulate.arrivals.poisson import PoissonArrivals
@@ -43,7 +42,12 @@ from dralloc.lab.simulate.kept_answers import KeptAnswers
 from dralloc.lab.simulate.measures.clairvoyant_bound import clairvoyant_bound
 from dralloc.lab.simulate.measures.decision_regret import WatchedPlacer
 from dralloc.lab.simulate.measures.fragmentation_meter import FragmentationMeter
-from dralloc.lab.simulate.placing import Placer, RunPlacer, SchedulerPlacer
+from dralloc.lab.simulate.placing import (
+    Placer,
+    RunPlacer,
+    SchedulerPlacer,
+    check_state,
+)
 from dralloc.lab.simulate.room import preempt, rearrange_all
 from dralloc.lab.simulate.simulation import (
     ArrivalState,
@@ -79,8 +83,6 @@ from dralloc.objects.value_kinds import (
     list_of,
     takes,
 )
-from dralloc.problem import Claim, Demand, DemandIndex, Problem, Request
-from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.solve.first_fit.quick_run import QuickRun
 from dralloc.solve.policies import (
     POLICIES,
@@ -101,7 +103,6 @@ __all__ = [
     "Arrivals",
     "PoissonArrivals",
     "Simulated",
-    "check_state",
     "placer_of",
     "read_trace",
     "room_making",
@@ -662,63 +663,3 @@ def _preempting(placer: Placer) -> Preempt:
         return placer.preempt
     assert isinstance(placer, RunPlacer)
     return partial(preempt, placer)
-
-
-def check_state(placer: Placer) -> None:
-    """Make sure that what runs keeps every rule now, as if it had come at once.
-
-    Raises
-    ------
-    CheckError
-        It does not.
-    """
-    placements = sorted(
-        placer.placements.values(), key=lambda placement: placement.demand
-    )
-    problem = placer.problem
-    demands = tuple(
-        placer.as_running(_as_granted(problem, placement))
-        for placement in placements
-    )
-    renumbered = tuple(
-        replace(placement, demand=DemandIndex(demand_index))
-        for demand_index, placement in enumerate(placements)
-    )
-    check(replace(problem, demands=demands, budgets=()), Solution(renumbered))
-
-
-def _as_granted(problem: Problem, placement: Placement) -> Demand:
-    """Return the demand of a placement; where it asked for all devices, for as many as it was given.
-
-    Upstream leaves shared devices out of all devices while too little is left of them, so that what all are depends on
-    who ran when the placement was made.
-    """
-    demand = problem.demands[placement.demand]
-    if all(
-        alternative.count is not None for alternative in demand.alternatives()
-    ):
-        return demand
-    granted = zip(demand.claims, placement.grants, strict=True)
-    claims = tuple(_counted_claim(claim, grants) for claim, grants in granted)
-    return replace(demand, claims=claims)
-
-
-def _counted_claim(claim: Claim, grants: Sequence[Grant]) -> Claim:
-    requests = tuple(
-        _counted(request, request_index, grants)
-        for request_index, request in enumerate(claim.requests)
-    )
-    return replace(claim, requests=requests)
-
-
-def _counted(
-    request: Request, request_index: int, grants: Sequence[Grant]
-) -> Request:
-    count = sum(grant.request == request_index for grant in grants)
-    alternatives = tuple(
-        replace(alternative, count=count)
-        if alternative.count is None
-        else alternative
-        for alternative in request.alternatives
-    )
-    return replace(request, alternatives=alternatives)

@@ -11,15 +11,18 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
+from dralloc.check import check
 from dralloc.compile.compiler.pod_rules import has_rules_between
 from dralloc.lab.simulate.arrivals.incoming import Incoming
 from dralloc.lab.simulate.waiting_queue import WaitingQueue
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Demand, DemandIndex, Problem
+from dralloc.problem import Claim, Demand, DemandIndex, Problem, Request
 from dralloc.problem.inter_pod import InterPodRule, Role, settled_rule
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.solution import (
+    Grant,
     Placement,
+    Solution,
     charged_grants,
     devices_only,
     with_node_grants,
@@ -28,7 +31,7 @@ from dralloc.solve.first_fit.plain import PlainRun
 from dralloc.solve.first_fit.search_ledger import SearchLedger
 from dralloc.solve.scheduler import Planned, Profile, Release, SchedulingRun
 
-__all__ = ["Placer", "RunPlacer", "SchedulerPlacer"]
+__all__ = ["Placer", "RunPlacer", "SchedulerPlacer", "check_state"]
 
 
 class Placer(ABC):
@@ -416,3 +419,63 @@ def with_rules(
         for role in demand.roles
     )
     return replace(demand, roles=tuple(roles))
+
+
+def check_state(placer: Placer) -> None:
+    """Make sure that what runs keeps every rule now, as if it had come at once.
+
+    Raises
+    ------
+    CheckError
+        It does not.
+    """
+    placements = sorted(
+        placer.placements.values(), key=lambda placement: placement.demand
+    )
+    problem = placer.problem
+    demands = tuple(
+        placer.as_running(_as_granted(problem, placement))
+        for placement in placements
+    )
+    renumbered = tuple(
+        replace(placement, demand=DemandIndex(demand_index))
+        for demand_index, placement in enumerate(placements)
+    )
+    check(replace(problem, demands=demands, budgets=()), Solution(renumbered))
+
+
+def _as_granted(problem: Problem, placement: Placement) -> Demand:
+    """Return the demand of a placement; where it asked for all devices, for as many as it was given.
+
+    Upstream leaves shared devices out of all devices while too little is left of them, so that what all are depends on
+    who ran when the placement was made.
+    """
+    demand = problem.demands[placement.demand]
+    if all(
+        alternative.count is not None for alternative in demand.alternatives()
+    ):
+        return demand
+    granted = zip(demand.claims, placement.grants, strict=True)
+    claims = tuple(_counted_claim(claim, grants) for claim, grants in granted)
+    return replace(demand, claims=claims)
+
+
+def _counted_claim(claim: Claim, grants: Sequence[Grant]) -> Claim:
+    requests = tuple(
+        _counted(request, request_index, grants)
+        for request_index, request in enumerate(claim.requests)
+    )
+    return replace(claim, requests=requests)
+
+
+def _counted(
+    request: Request, request_index: int, grants: Sequence[Grant]
+) -> Request:
+    count = sum(grant.request == request_index for grant in grants)
+    alternatives = tuple(
+        replace(alternative, count=count)
+        if alternative.count is None
+        else alternative
+        for alternative in request.alternatives
+    )
+    return replace(request, alternatives=alternatives)
