@@ -198,7 +198,7 @@ def _planned(
 ) -> ApplyOutcome:
     """Plan, show the plan, and write it, or ask the server what it would do."""
     from dralloc.live.apply import ApplyOutcome
-    from dralloc.live.apply.run import planned_parts
+    from dralloc.live.apply.outcome import planned_parts
 
     plan, units, asides = run.plan()
     session.warn([*plan.findings, *_holes(run, plan)])

@@ -7,7 +7,8 @@
 - `dralloc.live.apply.run_names`: until when a run may write, and `dralloc.live.apply.fence_status`: what runs hold;
 - `dralloc.live.apply.choice`: which fence the scheduler that runs is sure to honour;
 - `dralloc.live.apply.selection`: the cluster as a run sees it, and the independent checker's answer about it;
-- `dralloc.live.apply.run`: all of it in order, again where others were first; `dralloc.live.apply.documents`: its JSON.
+- `dralloc.live.apply.run`: all of it in order, again where others were first;
+- `dralloc.live.apply.outcome`: what that came to, to be shown; `dralloc.live.apply.documents`: its JSON.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from __future__ import annotations
 from dralloc.live.apply.executor import Executor
 from dralloc.live.apply.fence import Fence, NodeTaintFence, TaintRuleFence
 from dralloc.live.apply.journal import JournalFile, WriteJournal
-from dralloc.live.apply.run import ApplyOutcome, ApplyRun
+from dralloc.live.apply.outcome import ApplyOutcome
+from dralloc.live.apply.run import ApplyRun
 from dralloc.live.apply.selection import Question, Selection
 
 __all__ = [
