@@ -10,12 +10,15 @@ import pytest
 
 from dralloc.live.apply import NodeTaintFence, Question, TaintRuleFence
 from dralloc.live.apply.fence import run_of
+from dralloc.live.apply.marks import FINALIZER, RUN
 from dralloc.live.batch import BatchQueue
 from dralloc.objects.cluster import Cluster
 from dralloc.show.plan import Plan
+from live.apply.runs import gated
 from live.apply.schedules import LONG_AGO, Client, devices_of
 from live.batch.queues import Clock, crowd, queue, until, waiting
 from simulated import Simulated
+from wire import Json, allocated, claim, pod, request
 
 
 def fences(server: Simulated) -> list[str]:
@@ -272,3 +275,33 @@ def test_the_lease_is_kept_while_what_was_begun_is_written() -> None:
     assert going.is_set()
     assert all(held)
     assert fences(server) == []
+
+
+def test_a_claim_that_a_released_pod_has_in_common_with_a_waiting_one_stays() -> (
+    None
+):
+    """The pod is not bound yet, so that nobody has reserved the claim."""
+    server, clock = Simulated(), Clock()
+    server.add(*crowd(0), pod("released", "shared"))
+    with queue(server, clock) as replica:
+        server.add(
+            written("shared", "gpu-2", f"{replica.runs}0-x"),
+            claim("more", request()),
+            gated("late", "shared", "more"),
+        )
+        until(lambda: len(replica.waiting()) == 1)
+        replica.lease.renew()
+        replica.step()
+    (device,) = devices_of(server.one("resourceclaims", "shared"))
+    assert device == ("pool-0", "gpu-2")
+
+
+def written(name: str, device: str, run: str) -> Json:
+    """A claim to which a run gave a device of the first node."""
+    held = allocated(name, {"device": device})
+    field = {"key": "metadata.name", "operator": "In", "values": ["node-0"]}
+    held["status"]["allocation"]["nodeSelector"] = {
+        "nodeSelectorTerms": [{"matchFields": [field]}]
+    }
+    held["metadata"] |= {"annotations": {RUN: run}, "finalizers": [FINALIZER]}
+    return held

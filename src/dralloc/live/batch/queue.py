@@ -32,6 +32,7 @@ from dralloc.live.batch.cache import LeaderLease, WatchCache
 from dralloc.live.batch.figures import Figures
 from dralloc.live.batch.pod_notes import PodNotes, reasons_for
 from dralloc.live.snapshot import Json, LiveObjects, Refused, key_of
+from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.names import ClaimKey
 from dralloc.show.plan import Plan
@@ -232,11 +233,17 @@ class BatchQueue:
             self.lease.renew()
             closed.wait(self.lease.seconds / 3)
 
-    def _view(self) -> LiveView:
-        """Return the cluster as it is now, without the fences of this queue, whichever leader has them."""
+    def _view(self, selection: Selection | None = None) -> LiveView:
+        """Return the cluster as it is now, without the fences of this queue, whichever leader has them.
+
+        Parameters
+        ----------
+        selection
+            Which pods and claims are in it; by default those of the queue.
+        """
         return LiveView.of(
             self.cache.catch_up(),
-            self.selection,
+            selection or self.selection,
             lambda run: run.startswith(self.runs) or self.is_over(run),
         )
 
@@ -259,7 +266,8 @@ class BatchQueue:
             ),
             0,
         )
-        for claim in _half_written(view, self.selection.gate, self.runs):
+        whole = self._view(Selection(gate=self.selection.gate)).cluster
+        for claim in _half_written(view, whole, self.selection.gate, self.runs):
             with suppress(LeftAlone):
                 executor.retract(claim)
                 taken_back += 1
@@ -430,27 +438,34 @@ def runs_of(lease: ClaimKey) -> str:
 
 
 def _half_written(
-    view: LiveView, gate: str, runs: str
+    view: LiveView, whole: Cluster, gate: str, runs: str
 ) -> Iterator[WrittenClaim]:
     """Claims that runs allocated, all of whose pods wait for other claims, or for pods of their group.
 
     A pod that waits for nothing more is released as it is.
+
+    Parameters
+    ----------
+    whole
+        The cluster with all pods: those that are released and not bound yet need their claims, too.
     """
     ready = {demand.key for unit in view.ready(gate) for demand in unit.demands}
     halves = {
         key for key, names in view.gates.items() if names == [gate]
     } - ready
     users: dict[ClaimKey, set[ClaimKey]] = defaultdict(set)
-    for pod in view.cluster.pods:
-        for name in view.cluster.pod_claims(pod):
+    for pod in whole.pods:
+        for name in whole.pod_claims(pod):
             users[name].add(pod.key)
+    selected = view.cluster.pods_by_key.keys()
     for claim in view.cluster.claims:
         allocation = claim.status.allocation
         is_written = claim.metadata.annotations.get(RUN, "").startswith(runs)
         if (
             is_written
             and allocation is not None
-            and set() < users[claim.key] <= halves
+            and users[claim.key] <= halves
+            and not users[claim.key].isdisjoint(selected)
         ):
             yield WrittenClaim(
                 claim.key, claim.metadata.uid, allocation_to_wire(allocation)
