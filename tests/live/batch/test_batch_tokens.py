@@ -18,7 +18,17 @@ from live.apply.runs import gated
 from live.apply.schedules import LONG_AGO, Client, devices_of
 from live.batch.queues import Clock, crowd, queue, until, waiting
 from simulated import Simulated
-from wire import Json, allocated, claim, pod, request
+from wire import (
+    Json,
+    allocated,
+    claim,
+    device_class,
+    gpus,
+    node,
+    pod,
+    request,
+    resource_slice,
+)
 
 
 def fences(server: Simulated) -> list[str]:
@@ -294,6 +304,28 @@ def test_a_claim_that_a_released_pod_has_in_common_with_a_waiting_one_stays() ->
         replica.step()
     (device,) = devices_of(server.one("resourceclaims", "shared"))
     assert device == ("pool-0", "gpu-2")
+
+
+@pytest.mark.parametrize("step", range(1, 24))
+def test_a_leader_that_is_paused_while_it_takes_over_takes_nothing_back_after_it(
+    step: int,
+) -> None:
+    server = Simulated()
+    server.add(node(), device_class(), resource_slice(gpus(4)))
+    client = Client(server)
+    with replicas(server, client) as (first, second, clock):
+        for name, device in (("p0", "gpu-0"), ("p1", "gpu-2")):
+            server.add(
+                written(f"{name}-half", device, f"{first.runs}0-x"),
+                claim(f"{name}-rest", request()),
+                gated(name, f"{name}-half", f"{name}-rest"),
+            )
+        for replica in (first, second):
+            until(lambda replica=replica: len(replica.waiting()) == 2)  # type: ignore[misc]
+        client.agenda = {client.steps + step: lambda: lead(second, clock)}
+        first.step()
+    assert waiting(server) == []
+    assert all(map(devices_of, server.of("resourceclaims")))
 
 
 def written(name: str, device: str, run: str) -> Json:

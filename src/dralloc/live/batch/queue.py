@@ -198,7 +198,9 @@ class BatchQueue:
             if self._led_as != self.lease.token:
                 self._take_over()
             self._lift_older()
-            return self._batch(waiting) if self._is_due(waiting) else None
+            if self._led_as != self.lease.token or not self._is_due(waiting):
+                return None
+            return self._batch(waiting)
         except (DrallocError, Refused) as error:
             self.complain(f"batch failed: {error}")
             self.figures.batches.labels("failed").inc()
@@ -255,6 +257,10 @@ class BatchQueue:
         seen claims as they were: they are marked anew, so that it is refused.
         """
         token = self.lease.token
+
+        def leads() -> bool:
+            return self.lease.held and self.lease.token == token
+
         self._unliftable.clear()  # somebody may have allowed it
         view = self._view()
         executor, taken_back = (
@@ -262,6 +268,7 @@ class BatchQueue:
                 self.objects,
                 WriteJournal(),
                 self.selection.gate,
+                leads,
                 queue=self.runs,
             ),
             0,
@@ -274,6 +281,8 @@ class BatchQueue:
         if self.lease.is_usurped:
             self._mark(view)
         lifted = lift_all(self.objects, self.is_over, refused=self._refused)
+        if not leads():
+            return  # what is left is for who leads now
         self._led_as = token
         cleaned = (
             f"; lifted {lifted} parts of old fences, took back {taken_back} claims"
