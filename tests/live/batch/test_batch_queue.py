@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from dralloc.live.apply import NodeTaintFence, TaintRuleFence
+from dralloc.live.apply import NodeTaintFence, Selection, TaintRuleFence
 from dralloc.live.apply.executor import PODS
 from dralloc.live.apply.marks import FENCE
 from dralloc.live.batch import Figures, PodNotes
@@ -243,6 +243,33 @@ def test_pods_that_somebody_else_let_go_are_told_so() -> None:
         "True",
         "has no gate",
     )
+
+
+def test_pods_that_wait_for_another_queue_are_not_told_that_they_wait_no_more() -> (
+    None
+):
+    server, gate = Simulated(), "other.example.com/gate"
+    late = pod("late", "late", schedulingGates=[{"name": gate}])
+    server.add(*crowd(0), claim("late", request(count=9)), late)
+    with (
+        queue(server, Clock()) as replica,
+        queue(server, Clock(), at_least=1) as other,
+    ):
+        other.selection = Selection(gated=True, gate=gate)
+        other.lease.key = ClaimKey("system", "other")
+        for leader in (other, replica):
+            leader.lease.renew()
+        other.step()
+        until(
+            lambda: any(
+                "conditions" in held.get("status", {})
+                for held in replica.cache.of(PODS)
+            )
+        )
+        replica.step()
+    (condition,) = server.one("pods", "late")["status"]["conditions"]
+    assert condition["status"] == "False"
+    assert condition["message"].startswith("1 nodes: ")
 
 
 def test_a_queue_that_others_keep_from_everything_is_not_ready() -> None:

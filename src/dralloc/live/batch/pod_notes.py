@@ -90,10 +90,11 @@ class PodNotes:
                         key, held, "True", "Released", "its claims are written"
                     )
 
-    def correct(self, pods: Iterable[Json], gate: str) -> None:
+    def correct(self, pods: Iterable[Json]) -> None:
         """Say of pods that were told why they wait that they wait no more, whoever took the gate from them."""
         for pod in pods:
-            if gate not in gates_of(pod) and _is_told_to_wait(pod):
+            # One that still has a gate waits for another queue, which told it: none is told that has several.
+            if not gates_of(pod) and _is_told_to_wait(pod):
                 # It may be gone, or have changed: the next look tells.
                 with suppress(Refused, SnapshotError):
                     self._set(

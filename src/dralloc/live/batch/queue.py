@@ -193,7 +193,7 @@ class BatchQueue:
             self._led_as = None
             self.figures.unplaced.set(0)  # who leads knows
             return None
-        self.notes.correct(self.cache.of(PODS), self.selection.gate)
+        self.notes.correct(self.cache.of(PODS))
         try:
             if self._led_as != self.lease.token:
                 self._take_over()

@@ -45,7 +45,7 @@ def release_all(
         pod for pod in objects.listed(PODS)["items"] if gate in gates_of(pod)
     ]
     released = sum(_is_released(objects, pod, gate) for pod in gated)
-    PodNotes(objects, "").correct(objects.listed(PODS)["items"], gate)
+    PodNotes(objects, "").correct(objects.listed(PODS)["items"])
     return ReleaseCount(released, fences)
 
 
