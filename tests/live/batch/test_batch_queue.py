@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+
+import pytest
 
 from dralloc.live.apply import NodeTaintFence, Selection, TaintRuleFence
 from dralloc.live.apply.executor import PODS
+from dralloc.live.apply.fence import RULES
 from dralloc.live.apply.marks import FENCE
-from dralloc.live.batch import Figures, PodNotes
-from dralloc.live.snapshot import LISTED_KINDS, Refused
+from dralloc.live.batch import Figures, PodNotes, WatchCache
+from dralloc.live.snapshot import LISTED_KINDS, LiveObjects, Refused
 from dralloc.objects.names import ClaimKey
 from live.apply.runs import gated
 from live.apply.schedules import LONG_AGO, Client
@@ -322,6 +326,56 @@ def test_a_store_that_was_put_back_is_seen_as_it_is_now() -> None:
             )
         replica.cache._list(PODS)
         assert {key.name for key in replica.waiting()} == {"p0"}
+
+
+class Secretive(Client):
+    """Who may not read rules as long as they are secret."""
+
+    is_secret = False
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Json | None = None,
+    ) -> Json:
+        if self.is_secret and path.endswith("devicetaintrules"):
+            raise Refused(403, "nobody may")
+        return super().send(method, path, query, body)
+
+    def stream(self, path: str, query: Mapping[str, str]) -> Iterator[Json]:
+        if self.is_secret and path.endswith("devicetaintrules"):
+            raise Refused(403, "nobody may")
+        return super().stream(path, query)
+
+
+@pytest.mark.parametrize("is_served", [True, False])
+def test_what_is_not_served_any_more_is_forgotten_and_what_is_denied_is_not(
+    is_served: bool,
+) -> None:
+    server = Simulated()
+    client = Secretive(server)
+    with queue(server, Clock()) as replica:
+        TaintRuleFence(replica.objects, "run-7").take("gpu.example.com/pool-0")
+        cache = WatchCache(LiveObjects(client, {RULES: "v1beta2"}))
+        cache.start()
+        try:
+            lists = cache.lists
+            assert len(cache.of(RULES)) == 1
+            if is_served:
+                client.is_secret = True
+                time.sleep(0.2)
+                assert len(cache.of(RULES)) == 1
+                client.is_secret = False
+            else:
+                server.without = frozenset({"devicetaintrules"})
+                until(lambda: not cache.of(RULES))
+                server.without = frozenset()
+            until(lambda: cache.lists > lists)
+            until(lambda: len(cache.of(RULES)) == 1)
+        finally:
+            cache.close()
 
 
 def test_what_was_said_to_a_pod_is_taken_back_when_it_is_released() -> None:

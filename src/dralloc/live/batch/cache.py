@@ -33,7 +33,7 @@ __all__ = ["LEASES", "LeaderLease", "WatchCache"]
 
 _PAUSE: Final = 1.0
 """Seconds before a kind is asked for again that could not be had."""
-_EXPIRED, _OPTIONAL = 410, frozenset((403, 404))
+_DENIED, _NOT_SERVED, _EXPIRED = 403, 404, 410
 _PATIENCE: Final = 120.0
 """Seconds to wait for the first list of every kind."""
 
@@ -124,12 +124,25 @@ class WatchCache:
                 while not self._closed.is_set():
                     self._watch(kind)
             except Refused as refusal:
-                if refusal.status in _OPTIONAL and not kind.required:
-                    self._replace(kind, {}, "", 0)
+                if not kind.required:
+                    self._leave_out(kind, refusal.status)
                 if refusal.status != _EXPIRED:
                     self._closed.wait(_PAUSE)
             except SnapshotError:
                 self._closed.wait(_PAUSE)
+
+    def _leave_out(self, kind: ListedKind, status: int) -> None:
+        """Hold nothing of a kind that is not served any more, or that nobody may read from the beginning.
+
+        One that was read before may be denied for a moment: without what is known, taints and quotas would be none.
+        """
+        with self._changed:
+            if status == _NOT_SERVED or (
+                status == _DENIED and kind not in self._held
+            ):
+                self._held[kind] = {}
+                self._versions[kind] = ""
+                self._changed.notify_all()
 
     def _list(self, kind: ListedKind) -> None:
         version_before = int(self._versions.get(kind) or 0)
