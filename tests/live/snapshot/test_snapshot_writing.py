@@ -5,11 +5,15 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from threading import Event, Thread
 from time import sleep
 
 import pytest
+import trustme
+from kubernetes.client import Configuration
+from kubernetes.config.incluster_config import InClusterConfigLoader
 
 from dralloc.live.snapshot import (
     LISTED_KINDS,
@@ -22,7 +26,7 @@ from dralloc.live.snapshot import (
 )
 from dralloc.objects.errors import SnapshotError
 from dralloc.objects.names import ClaimKey
-from live.snapshot.recorded import write_kubeconfig
+from live.snapshot.recorded import TOKEN, write_kubeconfig
 from simulated import Simulated
 from simulated_http import serving
 from wire import claim, request
@@ -163,6 +167,45 @@ def test_in_a_pod_the_cluster_is_that_of_the_pod(
         connect(),
     ):
         pass
+
+
+def test_a_token_that_cannot_be_renewed_is_an_error_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever watches asks again; other errors would end that."""
+    token, certificate = tmp_path / "token", tmp_path / "ca.crt"
+    token.write_text(TOKEN)
+    certificate.write_text(trustme.CA().cert_pem.bytes().decode())
+    settings = Configuration()
+    loader = InClusterConfigLoader(
+        token_filename=str(token),
+        cert_filename=str(certificate),
+        environ={
+            "KUBERNETES_SERVICE_HOST": "x",
+            "KUBERNETES_SERVICE_PORT": "1",
+        },
+    )
+    loader.load_and_set(settings)
+    monkeypatch.setattr(loader, "token_expires_at", datetime.min)
+    with objects(Simulated(), tmp_path) as live:
+        held = live.wire._api.configuration  # type: ignore[attr-defined]
+        monkeypatch.setattr(
+            held,
+            "refresh_api_key_hook",
+            lambda _settings: settings.refresh_api_key_hook(settings),
+        )
+        for text in (TOKEN, "", TOKEN):
+            token.write_text(text)
+            if text:
+                live.listed(CLAIM)
+                loader.token_expires_at = datetime.min
+                continue
+            with pytest.raises(
+                SnapshotError, match=r"renewed: Token file exists but empty\.$"
+            ):
+                live.create(CLAIM, claim("a", request()))
+            with pytest.raises(SnapshotError, match="cannot be renewed"):
+                list(live.watch(CLAIM, "1"))
 
 
 @contextmanager

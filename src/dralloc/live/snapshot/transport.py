@@ -258,9 +258,21 @@ class Transport:
     def _headers(self) -> Iterator[tuple[str, str]]:
         yield from self._api.default_headers.items()
         yield "Accept", "application/json"
-        for setting in self._api.configuration.auth_settings().values():
+        for setting in self._credentials().values():
             if setting["in"] == "header" and setting["value"]:
                 yield setting["key"], setting["value"]
+
+    def _credentials(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return what says who asks; tokens that are about to expire are renewed for that."""
+        try:
+            settings: Mapping[str, Mapping[str, Any]] = (
+                self._api.configuration.auth_settings()
+            )
+        except Exception as error:  # providers of credentials, parsers and files have their own errors
+            raise SnapshotError(
+                f"{self.host}: the credentials cannot be renewed: {' '.join(str(error).split())}"
+            ) from None
+        return settings
 
     def _pieces(self, answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
         room = self._limits.answer
