@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -206,6 +207,21 @@ def test_a_token_that_cannot_be_renewed_is_an_error_in_one_line(
                 live.create(CLAIM, claim("a", request()))
             with pytest.raises(SnapshotError, match="cannot be renewed"):
                 list(live.watch(CLAIM, "1"))
+
+
+def test_a_file_with_a_token_may_end_with_a_line_break(tmp_path: Path) -> None:
+    with serving(Simulated(), tmp_path) as kubeconfig:
+        with_token_file(kubeconfig, tmp_path / "token")
+        (tmp_path / "token").write_text(f"{TOKEN}\n")
+        with connect(kubeconfig, limits=QUICK) as api:
+            assert served(api)
+
+
+def with_token_file(kubeconfig: Path, token: Path) -> None:
+    """Let the first user of a kubeconfig have a token that is in a file."""
+    content = json.loads(kubeconfig.read_text())
+    content["users"][0]["user"] = {"tokenFile": str(token)}
+    kubeconfig.write_text(json.dumps(content))
 
 
 @contextmanager

@@ -260,7 +260,8 @@ class Transport:
         yield "Accept", "application/json"
         for setting in self._credentials().values():
             if setting["in"] == "header" and setting["value"]:
-                yield setting["key"], setting["value"]
+                # Files of tokens end with a line break, which kubectl leaves out.
+                yield setting["key"], setting["value"].strip()
 
     def _credentials(self) -> Mapping[str, Mapping[str, Any]]:
         """Return what says who asks; tokens that are about to expire are renewed for that."""
