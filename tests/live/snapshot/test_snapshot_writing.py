@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from threading import Event, Thread
 from time import sleep
@@ -24,13 +25,16 @@ from dralloc.live.snapshot import (
     Unanswered,
     connect,
     served,
+    transport,
 )
 from dralloc.objects.errors import SnapshotError
 from dralloc.objects.names import ClaimKey
-from live.snapshot.recorded import TOKEN, write_kubeconfig
+from live.snapshot.recorded import TOKEN, Recorded, write_kubeconfig
+from live.snapshot.recorded import serving as recorded_serving
+from live.snapshot.test_snapshot_misbehaving import answering
 from simulated import Simulated
 from simulated_http import serving
-from wire import claim, request
+from wire import Json, claim, request
 
 CLAIM = next(kind for kind in LISTED_KINDS if kind.kind == "ResourceClaim")
 QUICK = ReadLimits(seconds=30, pause=0)
@@ -215,6 +219,40 @@ def test_a_file_with_a_token_may_end_with_a_line_break(tmp_path: Path) -> None:
         (tmp_path / "token").write_text(f"{TOKEN}\n")
         with connect(kubeconfig, limits=QUICK) as api:
             assert served(api)
+
+
+@pytest.mark.parametrize("is_fresh", [False, True])
+def test_a_token_that_is_not_accepted_any_more_is_read_anew(
+    is_fresh: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "_FRESH", 60.0 if is_fresh else 0.0)
+    heard: list[str] = []
+
+    def accept_new(handler: BaseHTTPRequestHandler) -> bool:
+        heard.append(handler.headers["Authorization"])
+        is_new = heard[-1] == "Bearer new"
+        body: Json = {"items": []} if is_new else {"message": "Unauthorized"}
+        return answering(body, 200 if is_new else 401)(handler)
+
+    recorded = Recorded()
+    recorded.odd["/x"] = accept_new
+    token = tmp_path / "token"
+    with recorded_serving(recorded, tmp_path) as kubeconfig:
+        with_token_file(kubeconfig, token)
+        token.write_text("old")
+        with connect(kubeconfig, limits=QUICK) as api:
+            # Where there is no other one, nothing is asked again.
+            for text in ("old", ""):
+                token.write_text(text)
+                with pytest.raises(Refused, match="401"):
+                    api.wire.send("GET", "/x")
+            token.write_text("new")
+            if is_fresh:
+                with pytest.raises(Refused, match="401"):
+                    api.wire.send("GET", "/x")
+            else:
+                assert api.wire.send("GET", "/x") == {"items": []}
+    assert heard == ["Bearer old"] * 3 + ["Bearer new"] * (not is_fresh)
 
 
 def with_token_file(kubeconfig: Path, token: Path) -> None:

@@ -252,7 +252,7 @@ def connect(
         The client is not installed, or the kubeconfig cannot be used.
     """
     try:
-        from kubernetes import config  # noqa: PLC0415 - takes a while, and is an extra
+        from kubernetes import client, config  # noqa: PLC0415 - takes a while, and is an extra
         from urllib3.exceptions import InsecureRequestWarning  # noqa: PLC0415 - comes with it
 
         from dralloc.live.snapshot.transport import Transport  # noqa: PLC0415 - needs both
@@ -260,17 +260,20 @@ def connect(
         raise SnapshotError(
             "reading a cluster needs the Kubernetes client: pip install 'dralloc[cluster]'"
         ) from None
-    try:
-        api = (
-            _in_pod()
-            if kubeconfig is None and context is None and _is_in_pod()
-            else None
-        )
-        api = api or config.new_client_from_config(
+
+    def read() -> Any:
+        settings = client.Configuration()
+        config.load_kube_config(
             config_file=None if kubeconfig is None else str(kubeconfig),
             context=context,
+            client_configuration=settings,
             persist_config=False,
         )
+        return settings
+
+    is_in_pod = kubeconfig is None and context is None and _is_in_pod()
+    try:
+        api = _in_pod() if is_in_pod else client.ApiClient(read())
     except Exception as error:  # parsers, plugins for credentials and the file system have their own errors
         source = (
             f"kubeconfig {kubeconfig}"
@@ -286,7 +289,8 @@ def connect(
         # It would come with every request; `ApiServer.warnings` says it once.
         warnings.simplefilter("ignore", InsecureRequestWarning)
         yield ApiServer(
-            Transport(api, limits),
+            # In a pod, the client itself reads the token every minute.
+            Transport(api, limits, None if is_in_pod else read),
             limits,
             verified=api.configuration.verify_ssl,
         )

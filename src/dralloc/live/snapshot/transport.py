@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from ssl import SSLEOFError
-from threading import TIMEOUT_MAX, Thread
+from threading import TIMEOUT_MAX, Lock, Thread
 from time import monotonic, sleep
 from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
@@ -45,6 +46,9 @@ _LONGEST: Final = 4.0
 """Seconds between two attempts to reach a server that is away, at most."""
 _WATCH: Final = 60
 """Seconds after which the server ends a watch, so that one behind a dead connection is noticed."""
+_UNAUTHORIZED: Final = 401
+_FRESH: Final = 60.0
+"""Seconds for which credentials that were read are not read again."""
 _CONTENT: Final = {"PATCH": "application/merge-patch+json"}
 """What a body is, by method; a plain object unless it says otherwise."""
 
@@ -71,15 +75,25 @@ class Transport:
         An ``ApiClient``, which knows the host, its certificates and the credentials.
     limits
         What all requests together, and each of them, may take.
+    reread
+        Reads the credentials anew, into a ``Configuration``, for when the server does not accept them any more.
     """
 
-    def __init__(self, api: Any, limits: ReadLimits) -> None:
+    def __init__(
+        self,
+        api: Any,
+        limits: ReadLimits,
+        reread: Callable[[], Any] | None = None,
+    ) -> None:
         self.host = str(api.configuration.host).rstrip("/")
         self._api = api
         self._limits = limits
         self._room = limits.total
         self._was_reached = False
         self._end = monotonic() + limits.seconds
+        self._reread = reread
+        self._read_at = monotonic()
+        self._reading = Lock()
 
     def renew(self) -> None:
         """Let the limits of time and size begin anew, for who asks again and again."""
@@ -171,7 +185,7 @@ class Transport:
         """Yield the events of a watch, until the server ends it. Errors are those of `send`."""
         timed = {**query, "watch": "1", "timeoutSeconds": str(_WATCH)}
         try:
-            answer = self._request("GET", path, timed, None)
+            answer = self._request("GET", path, timed, None, self._headers())
             try:
                 if answer.status != 200:
                     raise Refused(
@@ -195,6 +209,7 @@ class Transport:
         path: str,
         query: Mapping[str, str],
         body: Json | None,
+        headers: Mapping[str, str],
     ) -> Any:
         sent = (
             {}
@@ -205,7 +220,7 @@ class Transport:
             method,
             f"{self.host}{path}{'?' if query else ''}{urlencode(query)}",
             body=None if body is None else orjson.dumps(body),
-            headers={**dict(self._headers()), **sent},
+            headers={**headers, **sent},
             preload_content=False,
             timeout=_TIMEOUT,
             retries=_ONCE,
@@ -218,8 +233,9 @@ class Transport:
         query: Mapping[str, str],
         body: Json | None,
     ) -> Json:
+        headers = self._headers()
         try:
-            answer = self._request(method, path, query, body)
+            answer = self._request(method, path, query, body, headers)
             try:
                 data = b"".join(self._pieces(answer))
             finally:
@@ -241,6 +257,9 @@ class Transport:
                 or answer.reason
                 or "no reason given"
             )
+            # Who is not known has changed nothing.
+            if answer.status == _UNAUTHORIZED and self._are_renewed(headers):
+                raise _Later(Refused(answer.status, str(reason)), 0)
             self._refuse(
                 answer.status, answer.headers.get("Retry-After"), str(reason)
             )
@@ -255,7 +274,26 @@ class Transport:
             )
         return value
 
-    def _headers(self) -> Iterator[tuple[str, str]]:
+    def _are_renewed(self, headers: Mapping[str, str]) -> bool:
+        """Return whether there are other credentials than those that were sent; files and plugins are asked anew."""
+        with self._reading:
+            is_old = monotonic() - self._read_at >= _FRESH
+            if self._reread and is_old and self._headers() == headers:
+                self._read_at = monotonic()
+                # Where they cannot be read, the server has said what is wrong.
+                with suppress(Exception):
+                    read = self._reread()
+                    held = self._api.configuration
+                    # An empty file, or a plugin that fails, gives none; whoever has none is refused for good (403).
+                    if read.api_key:
+                        held.api_key = read.api_key
+                        held.refresh_api_key_hook = read.refresh_api_key_hook
+            return self._headers() != headers
+
+    def _headers(self) -> Mapping[str, str]:
+        return dict(self._header_fields())
+
+    def _header_fields(self) -> Iterator[tuple[str, str]]:
         yield from self._api.default_headers.items()
         yield "Accept", "application/json"
         for setting in self._credentials().values():
