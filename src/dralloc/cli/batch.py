@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Final
+from uuid import uuid4
 
 import typer
 
@@ -56,7 +57,7 @@ def batch_command(  # noqa: PLR0913 - one parameter per option
         str,
         typer.Option(
             metavar="NAME",
-            help="This replica; by default the name of its host.",
+            help="This replica; by default the name of its host, and a random part.",
         ),
     ] = "",
     port: Annotated[
@@ -105,9 +106,9 @@ def batch_command(  # noqa: PLR0913 - one parameter per option
         objects = LiveObjects(
             server.wire, {**versions, EVENTS: "v1", LEASES: "v1"}
         )
-        leader = LeaderLease(
-            objects, ClaimKey.parse(lease), identity or socket.gethostname()
-        )
+        # Two processes of one host are two replicas, as those of kube-scheduler are.
+        name = identity or f"{socket.gethostname()}_{uuid4()}"
+        leader = LeaderLease(objects, ClaimKey.parse(lease), name)
         if release_all:
             _release_all(objects, leader, live.gate, session)
             return

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner, Result
 
 from dralloc.cli import app
@@ -60,10 +62,14 @@ def test_gates_are_taken_and_fences_of_the_queue_lifted(tmp_path: Path) -> None:
     assert (condition["status"], condition["reason"]) == ("True", "Released")
 
 
-def test_nothing_is_released_while_a_replica_works(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["one", socket.gethostname()])
+def test_nothing_is_released_while_a_replica_works(
+    name: str, tmp_path: Path
+) -> None:
+    """Who asks may be on the host of the replica, or in its pod."""
     server = Simulated()
     server.add(*crowd(2))
-    with queue(server, Clock()) as replica:
+    with queue(server, Clock(), name) as replica:
         replica.lease.renew()
         result = release_all(server, tmp_path)
     assert result.exit_code == Exit.INPUT
