@@ -122,6 +122,15 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert load_objects(target) == OBJECTS
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o640])
+def test_a_file_keeps_its_permissions(mode: int, tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.touch()
+    path.chmod(mode)
+    save([node()], path)
+    assert path.stat().st_mode & 0o777 == mode
+
+
 def test_devices_are_written_to(tmp_path: Path) -> None:
     assert save(OBJECTS, Path(os.devnull)) == 3
     assert not list(tmp_path.iterdir())

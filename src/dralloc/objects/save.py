@@ -6,11 +6,12 @@ import gzip
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from errno import EISDIR
 from os import strerror
 from pathlib import Path
 from secrets import token_hex
+from stat import S_IMODE
 from typing import IO, Any, Final
 
 import orjson
@@ -163,6 +164,9 @@ def _whole_file(path: Path) -> Iterator[IO[bytes]]:
         partial = _partial(target)
         try:
             with partial.open("xb") as file:
+                # As private as it was, on file systems that know of that.
+                with suppress(OSError):
+                    partial.chmod(S_IMODE(target.stat().st_mode))
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
