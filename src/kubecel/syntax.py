@@ -75,9 +75,8 @@ def int_literal(text: str) -> int:
 def _integer(text: str, kind: str) -> int:
     try:
         return int(text, 16 if "x" in text else 10)
-    except (
-        ValueError
-    ) as error:  # Python reads no number of several thousand digits
+    # Python reads no number of several thousand digits.
+    except ValueError as error:
         raise ValueError(f"invalid {kind} literal") from error
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from math import inf
 from typing import Final
 
 from dralloc.ask.context.context import Context, Lift, Screening
@@ -28,7 +27,7 @@ from dralloc.problem.subproblem import Subproblem, cut
 from dralloc.solve.caps import within_caps
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
-from dralloc.solve.optimum.stopping import Stop, Stopped
+from dralloc.solve.optimum.stopping import Stop, Stopped, with_time_left
 
 __all__ = [
     "Certificate",
@@ -44,15 +43,11 @@ _LEAST: Final = 1.0
 
 
 def with_seconds_left(options: Options, stop: Stop) -> Options:
-    """Return the options with what is left of the time as their limit."""
-    seconds = stop.seconds()
-    if seconds == inf:
-        return options
-    limit = max(_LEAST, seconds)
+    """Return the options with what is left of the time as their limit, and a second if that is over."""
     # No run gets more than the whole question, however little that is.
-    if options.time_limit is not None:
-        limit = min(limit, options.time_limit)
-    return replace(options, time_limit=limit)
+    limits = (_LEAST, options.time_limit)
+    least = min(seconds for seconds in limits if seconds is not None)
+    return with_time_left(options, stop, least=least)
 
 
 class _AttemptEndedError(Exception):

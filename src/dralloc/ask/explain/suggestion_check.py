@@ -32,21 +32,23 @@ def checked_suggestions(
         It may not.
     """
     snapshot, compiled = oracle.snapshot, oracle.compiled
-    tried = [
-        suggestion
-        for suggestion in suggestions
-        if suggestion.cost is not Cost.NODE and not suggestion.change.rules
-    ]
-    if not tried or compiled.is_claim(snapshot.whole) or snapshot.whole.gang:
+    tried = list(map(_can_be_tried, suggestions))
+    if (
+        not any(tried)
+        or compiled.is_claim(snapshot.whole)
+        or snapshot.whole.gang
+    ):
         return tuple(suggestions)
     moment = at_the_moment(compiled, snapshot)
-    unseen: set[int] = set()
-    for suggestion in tried:
+    checked: list[Suggestion] = []
+    for suggestion, is_tried in zip(suggestions, tried, strict=True):
+        if not is_tried:
+            checked.append(suggestion)
+            continue
         # The oracle finds the node of the suggestion again: it gives equal answers to equal questions.
         try:
             certificate = oracle.admit(suggestion.change)
         except Stopped:
-            unseen.add(id(suggestion))
             continue
         assert certificate is not None
         released = suggestion.change.released
@@ -60,6 +62,10 @@ def checked_suggestions(
         home = snapshot.problem.nodes[certificate.node].name
         binding = Binding(snapshot.whole.key, home)
         check_newcomers(compiled, compiled.choices, cluster, [binding])
-    return tuple(
-        suggestion for suggestion in suggestions if id(suggestion) not in unseen
-    )
+        checked.append(suggestion)
+    return tuple(checked)
+
+
+def _can_be_tried(suggestion: Suggestion) -> bool:
+    """Return whether it needs no cluster that is compiled anew, and lifts no rule of the objects."""
+    return suggestion.cost is not Cost.NODE and not suggestion.change.rules

@@ -33,7 +33,6 @@ from dralloc.ask.stranded.quantities import (
     QuantityKey,
     lift_of,
 )
-from dralloc.ask.whatif.models.selection import with_time_left
 from dralloc.ask.whatif.partitions import read_single
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.objects.choices import Options
@@ -59,7 +58,7 @@ from dralloc.problem.solution import grants_of
 from dralloc.problem.subproblem import ONLY_NODE, Subproblem
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
-from dralloc.solve.optimum.stopping import Stop, Stopped
+from dralloc.solve.optimum.stopping import Stop, Stopped, with_time_left
 
 __all__ = ["FINEST", "Grantable", "Splitter", "distinct", "largest_sum"]
 

@@ -12,7 +12,6 @@ from functools import cached_property
 from itertools import chain
 from typing import Final
 
-from dralloc.ask.whatif.models.selection import with_time_left
 from dralloc.ask.whatif.node_types import NotRepresentativeError
 from dralloc.check import check
 from dralloc.objects.choices import Options
@@ -35,7 +34,7 @@ from dralloc.problem.solution import Placement, Solution, charged_grants
 from dralloc.problem.subproblem import cut
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
-from dralloc.solve.optimum.stopping import Stop
+from dralloc.solve.optimum.stopping import Stop, with_time_left
 
 __all__ = [
     "MOST_COPIES",

@@ -16,7 +16,6 @@ from dralloc.ask.whatif.document import (
     DefragmentationDocument,
     StepFields,
 )
-from dralloc.ask.whatif.models.selection import with_time_left
 from dralloc.ask.whatif.moves import rearrange
 from dralloc.ask.whatif.moves.cluster_migration import (
     ClaimUsers,
@@ -40,7 +39,7 @@ from dralloc.problem.solution import Solution, Status, Tier
 from dralloc.show.question import Provisional
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
-from dralloc.solve.optimum.stopping import Stop
+from dralloc.solve.optimum.stopping import Stop, with_time_left
 from dralloc.solve.work import phase
 
 __all__ = ["Defragmentation", "Itinerary", "defragment"]

@@ -13,7 +13,6 @@ from operator import mul
 from typing import Final
 
 from dralloc.ask.whatif.copies import PerDeviceBound, by_demand, replicated
-from dralloc.ask.whatif.models.selection import with_time_left
 from dralloc.check import check
 from dralloc.objects.choices import Options
 from dralloc.problem import Demand, NodeIndex, Problem
@@ -21,7 +20,7 @@ from dralloc.problem.solution import Placement, Solution
 from dralloc.problem.subproblem import cut_alone
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
-from dralloc.solve.optimum.stopping import Stop
+from dralloc.solve.optimum.stopping import Stop, with_time_left
 
 __all__ = ["Front", "JointPacking", "PlacedCopies", "Vector", "find_front"]
 

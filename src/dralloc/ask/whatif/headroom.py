@@ -23,7 +23,7 @@ from dralloc.ask.whatif.copies import (
 from dralloc.ask.whatif.document import HeadroomDocument
 from dralloc.ask.whatif.fronts import JointPacking, Vector, find_front
 from dralloc.ask.whatif.mix_entries import CompiledMix, MixEntry, compile_mix
-from dralloc.ask.whatif.models.selection import best_sum, with_time_left
+from dralloc.ask.whatif.models.selection import best_sum
 from dralloc.ask.whatif.node_types import NotRepresentativeError
 from dralloc.ask.whatif.partitions import read_single
 from dralloc.check import check
@@ -54,7 +54,7 @@ from dralloc.problem.equivalence import equivalent_nodes
 from dralloc.problem.subproblem import cut_alone, separated
 from dralloc.show.question import Provisional
 from dralloc.solve.first_fit import first_fit
-from dralloc.solve.optimum.stopping import Stop, Stopped
+from dralloc.solve.optimum.stopping import Stop, Stopped, with_time_left
 from dralloc.solve.work import phase
 
 __all__ = [

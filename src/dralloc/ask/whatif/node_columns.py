@@ -35,7 +35,6 @@ from dralloc.ask.whatif.models.selection import (
     CoverColumn,
     cover,
     fractional_cover,
-    with_time_left,
 )
 from dralloc.ask.whatif.node_search import CoverQuestion, NodeCover
 from dralloc.check import check
@@ -43,7 +42,7 @@ from dralloc.objects.errors import DrallocError
 from dralloc.problem import DemandIndex, DeviceIndex, NodeIndex
 from dralloc.problem.solution import Placement, Solution
 from dralloc.problem.subproblem import replicate
-from dralloc.solve.optimum.stopping import Stop, Stopped
+from dralloc.solve.optimum.stopping import Stop, Stopped, with_time_left
 
 __all__ = ["ColumnGeneration", "NodeVectors", "list_node_vectors", "too_short"]
 

@@ -9,7 +9,6 @@ from dralloc.ask.explain.conflict import Conflict, find_conflict
 from dralloc.ask.explain.conflict_members import members_of
 from dralloc.ask.explain.oracle import FeasibilityOracle
 from dralloc.ask.explain.snapshot import find_demand, snapshot_of
-from dralloc.ask.whatif.models.selection import with_time_left
 from dralloc.ask.whatif.moves.cluster_migration import (
     ClaimGroup,
     ClusterMigration,
@@ -18,7 +17,7 @@ from dralloc.ask.whatif.moves.rearrange import rearrange
 from dralloc.objects.choices import Mode
 from dralloc.objects.names import ClaimKey
 from dralloc.solve.optimum import Options
-from dralloc.solve.optimum.stopping import Stop, Stopped
+from dralloc.solve.optimum.stopping import Stop, Stopped, with_time_left
 
 __all__ = ["Obstacle"]
 

@@ -18,7 +18,6 @@ from dralloc.ask.whatif.models.selection import (
     Choice,
     UnitLayouts,
     choose_layouts,
-    with_time_left,
 )
 from dralloc.ask.whatif.partitions import (
     PartitionCatalog,
@@ -38,7 +37,7 @@ from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.show.question import Provisional
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, solve
-from dralloc.solve.optimum.stopping import Stop
+from dralloc.solve.optimum.stopping import Stop, with_time_left
 from dralloc.solve.work import phase
 
 __all__ = ["LayoutComparison", "PartitionLayout", "compare", "partition_layout"]

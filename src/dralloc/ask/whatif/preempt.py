@@ -16,7 +16,6 @@ from dralloc.ask.answer_checks import check_newcomers
 from dralloc.ask.whatif.document import PreemptionDocument
 from dralloc.ask.whatif.eviction_costs import EvictionCost, EvictionUnit
 from dralloc.ask.whatif.evictions import Admission, Newcomer, Preemptor, Staging
-from dralloc.ask.whatif.models.selection import with_time_left
 from dralloc.ask.whatif.moves.cluster_migration import ClaimUsers
 from dralloc.check import check
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
@@ -31,7 +30,7 @@ from dralloc.problem import Demand, are_admitted
 from dralloc.problem.solution import Solution, Status, Tier
 from dralloc.show.question import Provisional
 from dralloc.solve.optimum import solve
-from dralloc.solve.optimum.stopping import Stop
+from dralloc.solve.optimum.stopping import Stop, with_time_left
 from dralloc.solve.scheduler import Profile, read_profiles
 from dralloc.solve.scheduler.groups import find_groups
 from dralloc.solve.scheduler.release import Release

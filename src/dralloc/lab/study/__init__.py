@@ -61,6 +61,9 @@ if TYPE_CHECKING:
 
 __all__ = ["study"]
 
+_LARGEST: Final = 2**63 - 1
+"""The largest number that a column of whole numbers can hold."""
+
 Keys = dict[tuple[int, float, str], str]
 
 OnPoint = Callable[[int, int], None]
@@ -184,9 +187,6 @@ def study(  # noqa: PLR0913 - what a table has rows for, and how it is kept
     is_large = any(bound is not None and bound > _LARGEST for bound in bounds)
     dtype = "object" if is_large else "Int64"
     return table.assign(bound=pd.Series(bounds, dtype=dtype))
-
-
-_LARGEST: Final = 2**63 - 1
 
 
 def _points(

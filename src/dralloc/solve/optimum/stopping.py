@@ -18,6 +18,8 @@ from time import perf_counter
 from types import FrameType
 from typing import Final, TypeVar
 
+from dralloc.objects.choices import Options
+
 __all__ = [
     "Cancelled",
     "Stop",
@@ -25,9 +27,14 @@ __all__ = [
     "TooLarge",
     "heeding_interrupts",
     "late_stop",
+    "with_time_left",
 ]
 
 T = TypeVar("T")
+AnyOptions = TypeVar("AnyOptions", bound=Options)
+
+_LEAST: Final = 0.01
+"""Seconds that a run gets even when time is over."""
 
 _LATE: Final = 1.0
 _LATE_PART: Final = 0.025
@@ -127,6 +134,20 @@ class Stop:
 def late_stop(stop: Stop, limit: float | None) -> Stop:
     """Return the end of what is asked about single nodes, shortly after that of a time limit."""
     return replace(stop, end=stop.end + max(_LATE, _LATE_PART * (limit or 0)))
+
+
+def with_time_left(
+    options: AnyOptions, stop: Stop, part: float = 1.0, least: float = _LEAST
+) -> AnyOptions:
+    """Return the options with what is left of the time as their limit, or with a part of it.
+
+    So a question that takes several runs of a solver has one time limit. A run gets ``least`` seconds even when time is
+    over.
+    """
+    seconds = stop.seconds()
+    if seconds == inf:
+        return options
+    return replace(options, time_limit=max(least, part * seconds))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Integer models that choose how often to take each of some things, and the time that they get.
+"""Integer models that choose how often to take each of some things.
 
 Which fixed layout each unit gets, which columns cover needs at the least cost, and the best sum of vectors. They are
 built with OR-Tools; none of its types comes out.
@@ -7,11 +7,10 @@ built with OR-Tools; none of its types comes out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
-from math import inf
 from operator import mul
-from typing import Final, TypeVar
+from typing import Final
 
 from dralloc.objects.choices import Options
 from dralloc.objects.errors import ModelError
@@ -31,27 +30,7 @@ __all__ = [
     "choose_layouts",
     "cover",
     "fractional_cover",
-    "with_time_left",
 ]
-
-# ----------------------------------------------------------------------------
-# One time limit for a question that takes several runs of a solver.
-
-AnyOptions = TypeVar("AnyOptions", bound=Options)
-
-_LEAST: Final = 0.01
-"""Seconds that a run gets even when time is over."""
-
-
-def with_time_left(
-    options: AnyOptions, stop: Stop, part: float = 1.0
-) -> AnyOptions:
-    """Return the options with what is left of the time as their limit, or with a part of it."""
-    seconds = stop.seconds()
-    if seconds == inf:
-        return options
-    return replace(options, time_limit=max(_LEAST, part * seconds))
-
 
 # ----------------------------------------------------------------------------
 # Which fixed layout each unit gets, so that the most demands are served.
