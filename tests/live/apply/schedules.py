@@ -18,7 +18,7 @@ from dralloc.live.apply.choice import SchedulerProbe, fence_for
 from dralloc.live.apply.fence import fence_of, run_of
 from dralloc.live.apply.journal import JournalStep
 from dralloc.live.apply.marks import FINALIZER
-from dralloc.live.apply.selection import gates_of
+from dralloc.live.apply.pods import gates_of
 from dralloc.live.snapshot import Refused, Unanswered, Wire
 from dralloc.objects.choices import FenceKind, Mode
 from dralloc.objects.errors import ApplyError, SnapshotError

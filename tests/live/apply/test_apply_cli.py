@@ -14,7 +14,7 @@ from dralloc.live.apply import JournalFile
 from dralloc.live.apply.executor import Executor
 from dralloc.live.apply.journal import JournalStep
 from dralloc.live.apply.marks import FINALIZER
-from dralloc.live.apply.selection import gates_of
+from dralloc.live.apply.pods import gates_of
 from live.apply.runs import small_cluster
 from live.apply.schedules import devices_of
 from simulated import Simulated

@@ -9,8 +9,8 @@ import pytest
 from dralloc.live.apply import NodeTaintFence, TaintRuleFence, WriteJournal
 from dralloc.live.apply.fence import run_of
 from dralloc.live.apply.fence_status import status_of
+from dralloc.live.apply.pods import gates_of
 from dralloc.live.apply.run_names import end_of, has_ended, may_write, new_run
-from dralloc.live.apply.selection import gates_of
 from live.apply.runs import run_on, small_cluster
 from live.apply.schedules import LONG_AGO, Setting
 from live.batch.queues import Clock, queue

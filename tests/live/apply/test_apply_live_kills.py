@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from dralloc.live.apply.choice import fence_for
-from dralloc.live.apply.fence import RULES, fence_of
+from dralloc.live.apply.fence import fence_of
 from dralloc.live.apply.marks import FINALIZER
-from dralloc.live.snapshot import LiveObjects
+from dralloc.live.snapshot import RULES, LiveObjects
 from dralloc.objects.choices import FenceKind
 from dralloc.objects.errors import ApplyError, SnapshotError
 from live.apply.runs import gated, run_on

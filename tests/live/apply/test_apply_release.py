@@ -88,7 +88,7 @@ def test_without_a_node_of_its_own_a_pod_loses_its_plan_to_a_closed_node(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        "dralloc.live.apply.executor._on_node", lambda _pod, _node: {}
+        "dralloc.live.apply.executor.on_node", lambda _pod, _node: {}
     )
     monkeypatch.setattr(NodeTaintFence, "toleration", None)
     server = Simulated()

@@ -10,7 +10,7 @@ import pytest
 from dralloc.live.apply import Fence, JournalFile, Question, TaintRuleFence
 from dralloc.live.apply.journal import JournalStep
 from dralloc.live.apply.marks import FENCE
-from dralloc.live.apply.selection import gates_of
+from dralloc.live.apply.pods import gates_of
 from dralloc.live.apply.units import units_of
 from dralloc.live.snapshot import LiveObjects
 from dralloc.objects.choices import Mode

@@ -13,8 +13,7 @@ from dralloc.live.apply import (
     Selection,
     TaintRuleFence,
 )
-from dralloc.live.apply.fence import RULES
-from dralloc.live.apply.selection import gates_of
+from dralloc.live.apply.pods import gates_of
 from dralloc.live.batch import (
     EVENTS,
     LEASES,
@@ -25,6 +24,7 @@ from dralloc.live.batch import (
     WatchCache,
 )
 from dralloc.live.snapshot import (
+    RULES,
     ApiServer,
     LiveObjects,
     ReadLimits,

@@ -9,11 +9,15 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from dralloc.live.apply import NodeTaintFence, Selection, TaintRuleFence
-from dralloc.live.apply.executor import PODS
-from dralloc.live.apply.fence import RULES
 from dralloc.live.apply.marks import FENCE
 from dralloc.live.batch import Figures, PodNotes, WatchCache
-from dralloc.live.snapshot import LISTED_KINDS, LiveObjects, Refused
+from dralloc.live.snapshot import (
+    LISTED_KINDS,
+    PODS,
+    RULES,
+    LiveObjects,
+    Refused,
+)
 from dralloc.objects.names import ClaimKey
 from live.apply.runs import gated
 from live.apply.schedules import LONG_AGO, Client

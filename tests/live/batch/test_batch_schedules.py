@@ -7,7 +7,7 @@ from contextlib import suppress
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dralloc.live.apply.selection import gates_of
+from dralloc.live.apply.pods import gates_of
 from dralloc.live.batch.pod_notes import CONDITION
 from examples import examples
 from live.apply.schedules import Client, Killed, Setting, World

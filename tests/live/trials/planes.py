@@ -15,9 +15,8 @@ from typing import Any, Final
 
 import pytest
 
-from dralloc.live.apply.executor import claims_of
 from dralloc.live.apply.fence import run_of
-from dralloc.live.apply.selection import gates_of
+from dralloc.live.apply.pods import claims_of, gates_of
 from dralloc.live.snapshot import key_of
 from live.apply.schedules import RULES_ON, devices_of, scheduler_pod
 from live_plane import KINDS, LivePlane, live

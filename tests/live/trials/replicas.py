@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from dralloc.live.apply.fence import RULES, run_of
-from dralloc.live.apply.selection import gates_of
-from dralloc.live.snapshot import LiveObjects, Refused
+from dralloc.live.apply.fence import run_of
+from dralloc.live.apply.pods import gates_of
+from dralloc.live.snapshot import RULES, LiveObjects, Refused
 from dralloc.objects.errors import SnapshotError
 from dralloc.objects.names import ClaimKey
 from live.apply.schedules import devices_of

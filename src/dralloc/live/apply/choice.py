@@ -14,17 +14,10 @@ from enum import Enum
 from typing import Final, NamedTuple
 from uuid import uuid4
 
-from dralloc.live.apply.executor import PODS
-from dralloc.live.apply.fence import (
-    NODES,
-    RULES,
-    Fence,
-    NodeTaintFence,
-    TaintRuleFence,
-)
+from dralloc.live.apply.fence import Fence, NodeTaintFence, TaintRuleFence
 from dralloc.live.apply.marks import FENCE
 from dralloc.live.apply.run_names import has_ended
-from dralloc.live.snapshot import Json, LiveObjects, Refused
+from dralloc.live.snapshot import NODES, PODS, RULES, Json, LiveObjects, Refused
 from dralloc.objects.api.selecting import CORDON_TAINT
 from dralloc.objects.choices import FenceKind
 from dralloc.objects.errors import ApplyError, SnapshotError

@@ -1,7 +1,6 @@
 """Writes units: claim by claim under conditions, each step in the journal before it is taken.
 
-A unit that cannot be written as a whole is taken back, as far as nobody has reserved what was written of it. What
-becomes of the pods that are released after that is watched last (`BindingWatch`).
+A unit that cannot be written as a whole is taken back, as far as nobody has reserved what was written of it.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from collections.abc import (
     Callable,
     Collection,
     Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
@@ -21,6 +19,13 @@ from typing import Final
 
 from dralloc.live.apply.journal import JournalStep, WriteJournal
 from dralloc.live.apply.marks import FINALIZER, GATE, RUN
+from dralloc.live.apply.pods import (
+    claims_of,
+    gates_of,
+    gates_without,
+    on_node,
+    tolerating,
+)
 from dralloc.live.apply.units import (
     AdoptedClaim,
     WriteUnit,
@@ -29,7 +34,8 @@ from dralloc.live.apply.units import (
     same_allocation,
 )
 from dralloc.live.snapshot import (
-    LISTED_KINDS,
+    CLAIMS,
+    PODS,
     Json,
     ListedKind,
     LiveObjects,
@@ -41,20 +47,8 @@ from dralloc.live.snapshot import (
 )
 from dralloc.objects.names import ClaimKey
 
-__all__ = [
-    "CLAIMS",
-    "PODS",
-    "BindingWatch",
-    "Executor",
-    "LeftAlone",
-    "PodRelease",
-    "claims_of",
-]
+__all__ = ["Executor", "LeftAlone", "PodRelease"]
 
-CLAIMS: Final = next(
-    kind for kind in LISTED_KINDS if kind.kind == "ResourceClaim"
-)
-PODS: Final = next(kind for kind in LISTED_KINDS if kind.kind == "Pod")
 _ATTEMPTS: Final = 3
 _GONE: Final = 404
 _WORDS: Final[Mapping[int, str]] = {
@@ -63,7 +57,6 @@ _WORDS: Final[Mapping[int, str]] = {
     409: "was changed by somebody else",
     429: "the API server is too busy",
 }
-_AFFINITY: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 class LeftAlone(Exception):  # noqa: N818 - somebody else was first, which is nobody's mistake
@@ -497,8 +490,7 @@ class Executor:
         return PodRelease.NONE if self._has_gate(pod) else PodRelease.DONE
 
     def _has_gate(self, pod: Json) -> bool:
-        gates = pod["spec"].get("schedulingGates") or ()
-        return any(gate["name"] == self.gate for gate in gates)
+        return self.gate in gates_of(pod)
 
     def _release(self, demand: WrittenDemand, toleration: Json | None) -> None:
         """Take the gate from a pod, and keep it on its node.
@@ -515,11 +507,7 @@ class Executor:
         is_answer_lost = False
         for attempt in range(1, _ATTEMPTS + 1) if demand.pod else ():
             pod = self._get(PODS, demand.key, demand.pod)
-            gates = pod["spec"].get("schedulingGates") or []
-            gates_after = [
-                pod_gate for pod_gate in gates if pod_gate["name"] != self.gate
-            ]
-            if gates_after == gates:
+            if not self._has_gate(pod):
                 # An attempt whose answer got lost has taken the gate.
                 if is_answer_lost:
                     self.released.append(demand.key)
@@ -531,9 +519,9 @@ class Executor:
                 version=version_of(pod),
             )
             spec = {
-                "schedulingGates": gates_after,
-                **_on_node(pod, demand.node),
-                **_tolerating(pod, toleration),
+                "schedulingGates": gates_without(pod, self.gate),
+                **on_node(pod, demand.node),
+                **tolerating(pod, toleration),
             }
             try:
                 self.objects.patch(
@@ -576,152 +564,3 @@ def _run_of(claim: Json) -> str:
     """Return the run that wrote or adopted a claim last; empty if none did."""
     annotations = claim["metadata"].get("annotations") or {}
     return str(annotations.get(RUN, ""))
-
-
-def claims_of(pod: Json) -> Iterator[ClaimKey]:
-    """Yield the claims that a pod names, and those that were made for it."""
-    namespace = key_of(pod).namespace
-    entries: tuple[Mapping[str, str], ...] = (
-        *(pod.get("spec", {}).get("resourceClaims") or ()),
-        *(pod.get("status", {}).get("resourceClaimStatuses") or ()),
-    )
-    return (
-        ClaimKey(namespace, entry["resourceClaimName"])
-        for entry in entries
-        if entry.get("resourceClaimName")
-    )
-
-
-def _on_node(pod: Json, node: str) -> Json:
-    """Return a change of a gated pod's affinity: what it required already, and the node, if there is one."""
-    if not node:
-        return {}
-    # Terms are alternatives, so that the node has to be in each of them.
-    only = {"key": "metadata.name", "operator": "In", "values": [node]}
-    affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
-    terms = (affinity.get(_AFFINITY) or {}).get("nodeSelectorTerms") or ()
-    tighter = [_with_field(term, only) for term in terms]
-    return {
-        "affinity": {
-            "nodeAffinity": {
-                _AFFINITY: {
-                    "nodeSelectorTerms": tighter or [{"matchFields": [only]}]
-                }
-            }
-        }
-    }
-
-
-def _with_field(term: Json, only: Json) -> Json:
-    """Return a term with one field more, behind its others, as the server lets terms of gated pods get nothing else.
-
-    One without any condition selects no node; it may not get one.
-    """
-    fields = term.get("matchFields") or []
-    is_empty = not fields and not term.get("matchExpressions")
-    if is_empty or only in fields:
-        return term
-    return {**term, "matchFields": [*fields, only]}
-
-
-def _tolerating(pod: Json, toleration: Json | None) -> Json:
-    """Return a change of a pod's tolerations: those that it has, and one more."""
-    tolerations = pod["spec"].get("tolerations") or []
-    return (
-        {}
-        if toleration is None or toleration in tolerations
-        else {"tolerations": [*tolerations, toleration]}
-    )
-
-
-# ----------------------------------------------------------------------------
-# What becomes of released pods: bound as planned, elsewhere, or not at all within a
-# limit.
-
-_INTERVAL: Final = 0.25
-"""Seconds between two looks."""
-
-
-@dataclass(frozen=True)
-class BindingWatch:
-    """Looks at pods until each of them is bound.
-
-    Parameters
-    ----------
-    pods
-        All pods of the cluster, as they are now.
-    limit
-        Seconds without any pod that is newly bound after which the others are given up; 0 looks at none.
-    """
-
-    pods: Callable[[], Iterable[Json]]
-    limit: float
-    pause: Callable[[float], None]
-
-    def differences(
-        self, demands: Iterable[WrittenDemand]
-    ) -> Mapping[ClaimKey, str]:
-        """Wait for pods; what is not as planned in the end, by pod."""
-        awaited = [demand for demand in demands if demand.pod]
-        if not awaited or not self.limit:
-            return {}
-        bound, quiet = -1, 0.0
-        while True:
-            held = {pod["metadata"]["uid"]: pod for pod in self.pods()}
-            verdicts = {
-                demand.key: _difference(demand, held.get(demand.pod))
-                for demand in awaited
-            }
-            waiting = sum(verdict is None for verdict in verdicts.values())
-            if not waiting or quiet >= self.limit:
-                break
-            # With each pod that is newly bound, the limit begins anew.
-            if len(awaited) - waiting > bound:
-                bound, quiet = len(awaited) - waiting, 0.0
-            self.pause(_INTERVAL)
-            quiet += _INTERVAL
-        late = {key for key, verdict in verdicts.items() if verdict is None}
-        # A pod without a verdict is there, and so it is in `held`.
-        unbound = {
-            demand.key: self._unbound(demand, held[demand.pod])
-            for demand in awaited
-            if demand.key in late
-        }
-        return {
-            **{key: verdict for key, verdict in verdicts.items() if verdict},
-            **unbound,
-        }
-
-    def _unbound(self, demand: WrittenDemand, pod: Json) -> str:
-        conditions = pod.get("status", {}).get("conditions") or ()
-        message = next(
-            (
-                str(entry.get("message", ""))
-                for entry in conditions
-                if entry.get("type") == "PodScheduled"
-            ),
-            "",
-        )
-        where = f" to {demand.node}" if demand.node else ""
-        return (
-            f"pod {demand.key}: is not bound{where} after {self.limit:g} s"
-            + (f": {message}" if message else "")
-        )
-
-
-def _difference(demand: WrittenDemand, pod: Json | None) -> str | None:
-    """Return what is otherwise than planned; empty if nothing is, None as long as nobody can say."""
-    if pod is None:
-        return f"pod {demand.key}: is gone"
-    node = pod.get("spec", {}).get("nodeName")
-    if not node:
-        return (
-            f"pod {demand.key}: is being deleted"
-            if pod["metadata"].get("deletionTimestamp")
-            else None
-        )
-    return (
-        ""
-        if node == (demand.node or node)
-        else f"pod {demand.key}: is bound to {node} in place of {demand.node}"
-    )

@@ -14,12 +14,13 @@ from functools import partial
 from hashlib import sha256
 from typing import Final
 
-from dralloc.live.apply.executor import PODS
 from dralloc.live.apply.journal import JournalStep, WriteJournal
 from dralloc.live.apply.marks import FENCE
 from dralloc.live.apply.run_names import has_ended
 from dralloc.live.snapshot import (
-    LISTED_KINDS,
+    NODES,
+    PODS,
+    RULES,
     Json,
     ListedKind,
     LiveObjects,
@@ -35,8 +36,6 @@ from dralloc.objects.names import ClaimKey, PoolID
 
 __all__ = [
     "FENCED_KINDS",
-    "NODES",
-    "RULES",
     "Fence",
     "NodeTaintFence",
     "TaintRuleFence",
@@ -49,10 +48,6 @@ __all__ = [
     "without_fence",
 ]
 
-NODES: Final = next(kind for kind in LISTED_KINDS if kind.kind == "Node")
-RULES: Final = next(
-    kind for kind in LISTED_KINDS if kind.kind == "DeviceTaintRule"
-)
 FENCED_KINDS: Final = frozenset((NODES.kind, RULES.kind, PODS.kind))
 """The kinds of objects that are parts of fences; pods are those that ask the scheduler about it."""
 _GONE: Final = 404

@@ -18,21 +18,16 @@ from time import sleep
 from typing import Final
 
 from dralloc.live.apply.choice import SchedulerProbe
-from dralloc.live.apply.executor import (
-    PODS,
-    BindingWatch,
-    Executor,
-    LeftAlone,
-    PodRelease,
-)
+from dralloc.live.apply.executor import Executor, LeftAlone, PodRelease
 from dralloc.live.apply.fence import Fence, lift_all
 from dralloc.live.apply.fence_status import HeldFence
 from dralloc.live.apply.journal import JournalStep, WriteJournal
 from dralloc.live.apply.outcome import CHANGED, ApplyOutcome, fenced_by
+from dralloc.live.apply.pods import BindingWatch
 from dralloc.live.apply.run_names import has_ended
 from dralloc.live.apply.selection import LiveView, Question, Selection, Source
 from dralloc.live.apply.units import Aside, WriteUnit, units_of
-from dralloc.live.snapshot import Json, LiveObjects, Refused
+from dralloc.live.snapshot import PODS, Json, LiveObjects, Refused
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import ApplyError, SnapshotError
 from dralloc.objects.names import ClaimKey, PoolID

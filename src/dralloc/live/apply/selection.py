@@ -14,10 +14,10 @@ from dralloc.check import violations
 from dralloc.check.objects import Binding
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.compile.pods.selectors import Selector, selector_of
-from dralloc.live.apply.executor import claims_of
 from dralloc.live.apply.fence import FENCED_KINDS, without_fence
 from dralloc.live.apply.fence_status import HeldFence, fences_of
 from dralloc.live.apply.marks import GATE
+from dralloc.live.apply.pods import claims_of, gates_of, gates_without
 from dralloc.live.apply.units import (
     WriteUnit,
     WrittenClaim,
@@ -55,7 +55,6 @@ __all__ = [
     "Question",
     "Selection",
     "Source",
-    "gates_of",
     "parse_selector",
 ]
 
@@ -112,14 +111,6 @@ def _requirement(part: str, text: str) -> LabelSelectorRequirement:
     raise DrallocError(
         f"--selector {text}: {part.strip()!r} is none of KEY, !KEY, KEY=VALUE, KEY!=VALUE, KEY in (VALUE,...)"
     )
-
-
-def gates_of(pod: Json) -> list[str]:
-    """Return the names of a pod's scheduling gates."""
-    return [
-        str(gate.get("name"))
-        for gate in pod.get("spec", {}).get("schedulingGates") or ()
-    ]
 
 
 @dataclass(frozen=True)
@@ -202,11 +193,7 @@ class Selection:
     def _ungated(self, pod: Json) -> Json:
         if self.gate not in gates_of(pod):
             return pod
-        gates_after = [
-            gate
-            for gate in pod["spec"]["schedulingGates"]
-            if gate.get("name") != self.gate
-        ]
+        gates_after = gates_without(pod, self.gate)
         return {**pod, "spec": {**pod["spec"], "schedulingGates": gates_after}}
 
 

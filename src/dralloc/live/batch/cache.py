@@ -9,8 +9,8 @@ from threading import Condition, Event, Thread
 from time import monotonic
 from typing import Final
 
-from dralloc.live.apply.executor import CLAIMS
 from dralloc.live.snapshot import (
+    CLAIMS,
     Json,
     ListedKind,
     LiveObjects,

@@ -14,9 +14,9 @@ from typing import Final
 
 from dralloc.ask.explain import explain
 from dralloc.live.apply import Question
-from dralloc.live.apply.executor import PODS
-from dralloc.live.apply.selection import gates_of
+from dralloc.live.apply.pods import gates_of
 from dralloc.live.snapshot import (
+    PODS,
     Json,
     ListedKind,
     LiveObjects,

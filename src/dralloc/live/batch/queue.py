@@ -21,17 +21,27 @@ from dralloc.live.apply import (
     WriteJournal,
 )
 from dralloc.live.apply.choice import SchedulerProbe
-from dralloc.live.apply.executor import CLAIMS, PODS, LeftAlone
-from dralloc.live.apply.fence import NODES, RULES, lift_all, run_of
+from dralloc.live.apply.executor import LeftAlone
+from dralloc.live.apply.fence import lift_all, run_of
 from dralloc.live.apply.marks import RUN, TOKEN
+from dralloc.live.apply.pods import gates_of
 from dralloc.live.apply.run import PATIENCE
 from dralloc.live.apply.run_names import has_ended, may_write, new_run
-from dralloc.live.apply.selection import LiveView, gates_of
+from dralloc.live.apply.selection import LiveView
 from dralloc.live.apply.units import WrittenClaim, allocation_to_wire
 from dralloc.live.batch.cache import LeaderLease, WatchCache
 from dralloc.live.batch.figures import Figures
 from dralloc.live.batch.pod_notes import PodNotes, reasons_for
-from dralloc.live.snapshot import Json, LiveObjects, Refused, key_of
+from dralloc.live.snapshot import (
+    CLAIMS,
+    NODES,
+    PODS,
+    RULES,
+    Json,
+    LiveObjects,
+    Refused,
+    key_of,
+)
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.names import ClaimKey

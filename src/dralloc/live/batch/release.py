@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from dralloc.live.apply.executor import PODS
 from dralloc.live.apply.fence import lift_all
-from dralloc.live.apply.selection import gates_of
+from dralloc.live.apply.pods import gates_of, gates_without
 from dralloc.live.batch.pod_notes import PodNotes
 from dralloc.live.snapshot import (
+    PODS,
     Json,
     LiveObjects,
     Refused,
@@ -51,12 +51,10 @@ def release_all(
 
 def _is_released(objects: LiveObjects, pod: Json, gate: str) -> bool:
     """Take the gate from a pod; false if it is gone."""
-    gates = [
-        pod_gate
-        for pod_gate in pod["spec"]["schedulingGates"]
-        if pod_gate.get("name") != gate
-    ]
-    change = {"metadata": condition(pod), "spec": {"schedulingGates": gates}}
+    change = {
+        "metadata": condition(pod),
+        "spec": {"schedulingGates": gates_without(pod, gate)},
+    }
     try:
         if is_current(lambda: objects.patch(PODS, key_of(pod), change)):
             return True

@@ -14,8 +14,12 @@ from typing import Any, Final
 import orjson
 
 from dralloc.live.snapshot.client import (
+    CLAIMS,
     LISTED_KINDS,
+    NODES,
+    PODS,
     RESOURCE_GROUP,
+    RULES,
     ApiServer,
     Json,
     ListedKind,
@@ -32,7 +36,11 @@ from dralloc.objects.errors import SnapshotError
 from dralloc.objects.names import ClaimKey
 
 __all__ = [
+    "CLAIMS",
     "LISTED_KINDS",
+    "NODES",
+    "PODS",
+    "RULES",
     "ApiServer",
     "ClusterSnapshot",
     "Json",

@@ -14,8 +14,12 @@ from urllib.parse import quote
 from dralloc.objects.errors import SnapshotError
 
 __all__ = [
+    "CLAIMS",
     "LISTED_KINDS",
+    "NODES",
+    "PODS",
     "RESOURCE_GROUP",
+    "RULES",
     "ApiServer",
     "Json",
     "ListedKind",
@@ -138,6 +142,18 @@ LISTED_KINDS: Final = (
     ListedKind("pods", "Pod", namespaced=True),
 )
 """Every kind, in the order in which a snapshot holds them."""
+
+
+def _listed(kind: str) -> ListedKind:
+    """Return the entry of a kind."""
+    return next(entry for entry in LISTED_KINDS if entry.kind == kind)
+
+
+# The kinds whose objects are changed, too.
+CLAIMS: Final = _listed("ResourceClaim")
+NODES: Final = _listed("Node")
+PODS: Final = _listed("Pod")
+RULES: Final = _listed("DeviceTaintRule")
 
 
 # ----------------------------------------------------------------------------
