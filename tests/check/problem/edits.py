@@ -20,6 +20,7 @@ __all__ = [
     "charges",
     "claim",
     "counter",
+    "demand",
     "device",
     "gets",
     "only_violation",
@@ -173,6 +174,11 @@ def counter(index: int, **changes: Any) -> Edit:
 def watts(free: int) -> Edit:
     """Change what is free of the fabric's counter."""
     return counter(2, free=free)
+
+
+def demand(index: DemandIndex, **changes: Any) -> Edit:
+    """Change fields of a demand."""
+    return _element("demands", index, changes)
 
 
 def claim(demand: DemandIndex, **changes: Any) -> Edit:

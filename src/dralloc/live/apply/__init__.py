@@ -3,7 +3,7 @@
 - `dralloc.live.apply.units`: the plan of writes, claims with the pods released after them;
 - `dralloc.live.apply.journal`: what a run is about to do, on disk; `dralloc.live.apply.marks`: the names of marks;
 - `dralloc.live.apply.executor`: one write after the other, each on the state that was seen;
-- `dralloc.live.apply.pods`: pods as the API server holds them, what a release changes of them, and where they are bound;
+- `dralloc.live.apply.pods`: pods as the API server holds them, what a release changes, and where they are bound;
 - `dralloc.live.apply.fence`: what keeps others from allocating the same devices meanwhile;
 - `dralloc.live.apply.run_names`: until when a run may write, and `dralloc.live.apply.fence_status`: what runs hold;
 - `dralloc.live.apply.choice`: which fence the scheduler that runs is sure to honour;
