@@ -8,7 +8,7 @@ from itertools import permutations
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from dralloc.check import violations
 from dralloc.objects.names import ClaimKey
@@ -29,6 +29,7 @@ from dralloc.problem.inter_pod import (
     Spread,
 )
 from dralloc.problem.solution import Placement, Solution
+from examples import INDEPENDENT, examples
 from role_strategies import NODES, Neighbour, neighbourhoods
 from strategies import TableEligibility
 
@@ -183,6 +184,36 @@ def test_broken_rule_is_rejected(case: Broken) -> None:
     assert any(case.rule in message for message in messages)
 
 
+NEAR_PODS = Affinity((ZONES,), (frozenset("a"),))
+BOTH = (Role(EVEN, carries=True, counts=True), Role(NEAR, True, True))
+VALID = {
+    "apart": [both(APART, "n0"), both(APART, "n2")],
+    "where no zone is": [both(APART, "n3"), both(APART, "n3")],
+    "near whom it means": [carrying(NEAR, "n0"), meant(NEAR, "n1")],
+    "near pods on nodes": [carrying(NEAR_PODS, "n0")],
+    "the first of those who mean each other": [
+        both(NEAR, "n0"),
+        both(NEAR, "n1"),
+    ],
+    "even": [both(EVEN, "n0"), both(EVEN, "n0"), both(EVEN, "n2")],
+    "those whom a spread means may come last": [
+        both(EVEN, "n0"),
+        meant(EVEN, "n0"),
+    ],
+    "near first, and even then": [Neighbour(BOTH, "n0"), meant(NEAR, "n2")],
+    "near pods on nodes, and even": [
+        Neighbour((Role(EVEN, True, True), Role(NEAR_PODS, True, False)), "n0")
+    ],
+    "in one domain": [both(TOGETHER, "n0"), both(TOGETHER, "n1")],
+}
+
+
+@pytest.mark.parametrize("neighbours", VALID.values(), ids=VALID)
+def test_valid_rule_is_accepted(neighbours: Sequence[Neighbour]) -> None:
+    assert complaints(neighbours) == []
+
+
+@settings(max_examples=examples(3000), backend=INDEPENDENT)
 @given(neighbourhoods())
 def test_what_is_accepted_can_have_come(neighbours: list[Neighbour]) -> None:
     assert (complaints(neighbours) == []) == can_have_come(neighbours)
