@@ -369,6 +369,11 @@ class Ledger:
             if self.free[counter] < 0
         )
 
+    def common_groups_on(self, counter_set: int) -> frozenset[str] | None:
+        """Return the compatibility groups that everything in use on a set has in common; None if nothing is."""
+        members = self._grouped.get(counter_set)
+        return frozenset.intersection(*members) if members else None
+
     def common_groups(self) -> dict[int, frozenset[str]]:
         """Return, by counter set in use, the compatibility groups that everything there has in common."""
         return {

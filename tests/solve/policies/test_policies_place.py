@@ -329,6 +329,43 @@ def test_nodes_that_differ_in_compatibility_groups_only_are_told_apart(
     assert problem.nodes[placement.node].name == "together"
 
 
+@pytest.mark.parametrize("policy", ["best-fit", "fgd"])
+def test_what_is_in_use_elsewhere_on_a_counter_set_excludes_devices_here(
+    policy: str,
+) -> None:
+    """The first pod has a device of each set on another node; only the second set is compatible with what is left."""
+    nodes: list[Json] = [node("elsewhere"), node("apart"), node("together")]
+    partitions = []
+    for home, counter_set, group in (
+        ("elsewhere", "gpu-0", "y"),
+        ("elsewhere", "gpu-1", "x"),
+        ("apart", "gpu-0", "x"),
+        ("together", "gpu-1", "x"),
+    ):
+        [use] = consumes(counter_set, memory="10")
+        partitions.append(
+            device(
+                f"{home}-{counter_set}",
+                nodeName=home,
+                consumesCounters=[{**use, "compatibilityGroups": [group]}],
+            )
+        )
+    sets = [counters(name, memory="40") for name in ("gpu-0", "gpu-1")]
+    slices = [
+        resource_slice(
+            partitions, name="devices", count=2, perDeviceNodeSelection=True
+        ),
+        resource_slice(name="sets", count=2, sharedCounters=sets),
+    ]
+    asked = [claim("first", request(count=2)), claim("second", request())]
+    problem = small(nodes, slices, asked)
+    placements = place(problem, policy).placements
+    assert [problem.nodes[placement.node].name for placement in placements] == [
+        "elsewhere",
+        "together",
+    ]
+
+
 def test_what_is_taken_of_a_node_concerns_this_node_alone() -> None:
     """Also of its CPU: no other node is looked at again when a pod comes."""
     objects: list[Json] = [device_class(), claim("gpu", request())]

@@ -118,7 +118,12 @@ class ComponentStates:
                 uses.append(not ledger.is_free(device))
         counters = [ledger.free[index] for index in component.counters]
         closed = [ledger.is_overdrawn(group) for group in component.groups]
-        key = component.key, *uses, *counters, *closed
+        # Devices of other nodes on the same sets have a say in this, too.
+        in_common = [
+            _sortable(ledger.common_groups_on(counter_set))
+            for counter_set in component.counter_sets
+        ]
+        key = component.key, *uses, *counters, *closed, *in_common
         state = self._numbers.get(key)
         if state is None:
             state = self._numbers[key] = len(self.left)
@@ -146,6 +151,13 @@ class ComponentStates:
             if capacity.consumable
         ]
         return _average(parts)
+
+
+def _sortable(
+    groups: frozenset[str] | None,
+) -> tuple[bool, tuple[str, ...]]:
+    """Return the compatibility groups in use on a counter set, if any is in use, as a part of a state's key."""
+    return groups is None, tuple(sorted(groups or ()))
 
 
 def _average(parts: Sequence[tuple[int, int]]) -> int:

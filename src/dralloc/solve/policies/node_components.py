@@ -32,12 +32,15 @@ class NodeComponent:
         All that its devices can consume.
     groups
         The groups whose overdrawn counters close some of its devices.
+    counter_sets
+        The counter sets on which some of its devices need compatibility groups in common with what is in use.
     """
 
     key: int
     devices: tuple[DeviceIndex, ...]
     counters: tuple[CounterIndex, ...]
     groups: tuple[int, ...]
+    counter_sets: tuple[int, ...]
 
 
 class NodeComponents:
@@ -135,9 +138,18 @@ class NodeComponents:
             for device in members
             if devices[device].consumes
         )
+        counter_sets = dict.fromkeys(
+            counter_set
+            for device in members
+            for counter_set, _ in devices[device].compatibility
+        )
         key_number = self._keys.setdefault(key, len(self._keys))
         return NodeComponent(
-            key_number, tuple(members), tuple(counters), tuple(groups)
+            key_number,
+            tuple(members),
+            tuple(counters),
+            tuple(groups),
+            tuple(counter_sets),
         )
 
     def _traits(
