@@ -237,7 +237,7 @@ class QuickRun(PlainRun):
                 self._settle(demand_index, node, claims, grants)
                 return
         # Invalid pools were passed over on the way: they are an error only where the demand fits nowhere.
-        self._note_invalid(demand_index, demand, nodes)
+        self._note_invalid(demand_index, demand, claims, nodes)
 
     def _class_to_place(self, claims: Sequence[Claim]) -> ClaimClass | None:
         """The class that knows its nodes: of the claims for devices alone, unless these take something of nodes."""
@@ -310,15 +310,34 @@ class QuickRun(PlainRun):
         return candidates
 
     def _note_invalid(
-        self, demand_index: int, demand: Demand, nodes: Sequence[NodeIndex]
+        self,
+        demand_index: int,
+        demand: Demand,
+        claims: Sequence[Claim],
+        nodes: Sequence[NodeIndex],
     ) -> None:
         """Note that a demand which fits nowhere might have, if it was not for an invalid pool of some node."""
         if not self._invalid:
             return
         for node in nodes:
             allowed = not demand.roles or self._is_allowed(demand, node)
-            if node in self._invalid and allowed:
+            if node in self._invalid and allowed and self._lacks(claims, node):
                 self.errors[demand_index] = NodeError(INVALID_POOLS)
+
+    def _lacks(self, claims: Sequence[Claim], node: NodeIndex) -> bool:
+        """Whether a search finds nothing on a node with an invalid pool, where the claims do not fit.
+
+        It may have found devices of which the node lacks what they take of it. Then the pool is not to blame.
+        """
+        if not self._has_footprints:
+            return True
+        try:
+            self._attempt(claims, node)
+        except NodeError:
+            return True
+        finally:
+            self._ledger.revert()
+        return False
 
     @cached_property
     def _invalid(self) -> frozenset[int]:
