@@ -289,3 +289,40 @@ def test_offers_tell_what_earlier_pods_took() -> None:
 
     dralloc.allocate(cluster(_two_nodes()), mode=note)
     assert told == [(3,), (2, "default/c0"), (1, "default/c0", "default/c1")]
+
+
+def test_offers_tell_of_a_common_pool_what_the_node_reaches() -> None:
+    """One pool has partitions of GPUs in two hosts, each of which reaches its own."""
+    parts = [
+        device(
+            f"part-{index}",
+            nodeName=name,
+            consumesCounters=consumes(f"gpu-{name}", memory="10"),
+        )
+        for index, name in enumerate("abb")
+    ]
+    sets = [counters(f"gpu-{name}", memory="40") for name in "ab"]
+    objects = [
+        device_class(),
+        node("a"),
+        node("b"),
+        resource_slice(
+            parts, name="parts", count=2, perDeviceNodeSelection=True
+        ),
+        resource_slice(name="sets", count=2, sharedCounters=sets),
+        claim("c", request()),
+    ]
+    told: dict[str, tuple[object, ...]] = {}
+
+    def note(_: WaitingPod, nodes: Sequence[OfferedNode]) -> OfferedNode:
+        for offer in nodes:
+            told[offer.name] = (
+                offer.total_devices(),
+                offer.free_devices(),
+                offer.total("memory"),
+                offer.free("memory"),
+            )
+        return nodes[0]
+
+    dralloc.allocate(cluster(objects), mode=note)
+    assert told == {"a": (1, 1, 40, 40), "b": (2, 2, 40, 40)}

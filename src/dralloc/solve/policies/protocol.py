@@ -25,6 +25,7 @@ from dralloc.problem import (
     Demand,
     DemandIndex,
     Device,
+    DeviceIndex,
     NodeIndex,
     Problem,
     SlotIndex,
@@ -155,13 +156,17 @@ class OfferedNode:
 
     @cached_property
     def _devices(self) -> tuple[Device, ...]:
-        devices = (
-            self._problem.devices[device_index]
-            for device_index in self._problem.nodes[self.number].devices()
-        )
+        devices = (self._problem.devices[index] for index in self._within_reach)
         return tuple(
             device for device in devices if device.id.driver != NODE_DRIVER
         )
+
+    @property
+    def _within_reach(self) -> Iterator[DeviceIndex]:
+        # A pool may offer a node also what the node does not reach.
+        for device_index in self._problem.nodes[self.number].devices():
+            if self._problem.on_node(device_index, self.number):
+                yield device_index
 
     def total_devices(self, driver: str = "") -> int:
         """Return how many devices the node has, of all drivers or of one."""
@@ -189,12 +194,20 @@ class OfferedNode:
     def _amounts(self, name: str) -> Iterator[tuple[int, int]]:
         """All there is of something, and what is left of it, by counter and device."""
         problem, ledger = self._problem, self._ledger
-        groups = {device.group for device in self._devices if device.consumes}
-        for group in groups:
-            for counter in problem.counters_of.get(group, ()):
-                if problem.counters[counter].id.counter == name:
-                    yield problem.counters[counter].total, ledger.free[counter]
-        for device_index in problem.nodes[self.number].devices():
+        drawn = {
+            problem.counters[counter]
+            for device in self._devices
+            for counter, _ in device.consumes
+        }
+        # Sets of the same pool may be for other nodes.
+        sets = {(counter.group, counter.id[:-1]) for counter in drawn}
+        for group in {counter.group for counter in drawn}:
+            for index in problem.counters_of.get(group, ()):
+                counter = problem.counters[index]
+                is_here = (group, counter.id[:-1]) in sets
+                if is_here and counter.id.counter == name:
+                    yield counter.total, ledger.free[index]
+        for device_index in self._within_reach:
             device = problem.devices[device_index]
             published = (
                 node_resource(name) if device.id.driver == NODE_DRIVER else name
