@@ -222,6 +222,21 @@ def test_larger_demands_come_first_inside_a_priority() -> None:
     }
 
 
+def test_all_devices_are_those_that_a_node_reaches() -> None:
+    """Of a pool of two hosts, "all" is one device, or two: so who asks for two is larger, and comes first."""
+    devices = [
+        device(f"d{index}", nodeName=name) for index, name in enumerate("abb")
+    ]
+    problem = small(
+        [node("b"), node("a")],
+        resource_slice(devices, perDeviceNodeSelection=True),
+        claim("all", request(allocationMode="All")),
+        claim("two", request(count=2)),
+    )
+    answer = place(problem, "priority-ordered")
+    assert devices_of(problem, answer) == {"two": "b/d1", "all": "a/d0"}
+
+
 def test_density_prefers_weight_over_size() -> None:
     claims = [
         claim("two", request(count=2)),

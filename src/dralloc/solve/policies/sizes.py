@@ -13,6 +13,7 @@ from dralloc.problem import (
     Claim,
     Demand,
     DeviceIndex,
+    NodeIndex,
     Problem,
     numbered,
 )
@@ -125,13 +126,19 @@ class Sizes:
         choices: Iterable[Iterable[DeviceIndex]]
         if alternative.count is None:
             count = 1
-            choices = (node.devices() for node in self._problem.nodes)
+            choices = map(self._within_reach, self._problem.all_nodes)
         else:
             count = alternative.count
             choices = ((device,) for device in self._examples)
         costs = (self._sum(alternative, devices) for devices in choices)
         cheapest = min(filter(None, costs), key=self._share, default={})
         return _times(count, cheapest)
+
+    def _within_reach(self, node: NodeIndex) -> Iterator[DeviceIndex]:
+        # A pool may offer a node also what the node does not reach.
+        for device in self._problem.nodes[node].devices():
+            if self._problem.on_node(device, node):
+                yield device
 
     def _sum(
         self, alternative: Alternative, devices: Iterable[DeviceIndex]
