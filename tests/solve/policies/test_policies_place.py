@@ -10,7 +10,7 @@ from crowd_strategies import crowds
 from dralloc.check import violations
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.errors import DrallocError
-from dralloc.problem import DemandIndex, Problem, indices
+from dralloc.problem import DemandIndex, PoolState, Problem, indices
 from dralloc.problem.solution import Placement, Solution
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.policies import POLICIES, place
@@ -21,6 +21,7 @@ from dralloc.solve.policies.scores import (
     least_left,
 )
 from examples import examples
+from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 from strategies import problems, repeated
 from wire import (
     Json,
@@ -302,6 +303,25 @@ def test_a_failing_selector_rules_out_the_device_only() -> None:
     assert devices_of(problem, place(problem, "first-fit")) == {}
     assert devices_of(problem, place(problem, "best-fit")) == {
         "c": "node-0/fine"
+    }
+
+
+@pytest.mark.parametrize("policy", ["best-fit", "fgd", "density"])
+@pytest.mark.parametrize("state", [PoolState.INVALID, PoolState.INCOMPLETE])
+def test_why_a_node_ended_with_an_error_is_kept(
+    policy: str, state: PoolState
+) -> None:
+    """As by first fit, where the error of one node only says so."""
+    builder = ProblemBuilder()
+    builder.states[0] = state
+    builder.device(node=None)
+    builder.pod(builder.claim(AlternativeSpec(count=None)))
+    builder.pod(builder.claim(AlternativeSpec(count=2)))
+    problem = builder.problem()
+    answer, expected = place(problem, policy), first_fit(problem)
+    assert answer.placements == expected.placements == ()
+    assert {demand: str(error) for demand, error in answer.errors.items()} == {
+        demand: str(error) for demand, error in expected.errors.items()
     }
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from math import inf
 
 from dralloc.objects.errors import AllocationError
 from dralloc.problem import Claim, DemandIndex, NodeIndex, Problem
@@ -42,10 +43,10 @@ class ScoreQueue:
 
     seen: int = 0
     rated: set[int] = field(default_factory=set)
-    scores: list[int] = field(default_factory=list)
-    states: dict[int, set[int]] = field(default_factory=dict)
+    scores: list[float] = field(default_factory=list)
+    states: dict[float, set[int]] = field(default_factory=dict)
 
-    def enter(self, state: int, score: int) -> None:
+    def enter(self, state: int, score: float) -> None:
         """Add a state."""
         if score not in self.states:
             heappush(self.scores, score)
@@ -126,9 +127,9 @@ class ScoredRun(QuickRun):
 
         How much they take, and of what, is no part of the state of a node.
         """
-        scored_nodes: list[tuple[int, NodeIndex]] = []
+        scored_nodes: list[tuple[float, NodeIndex]] = []
         for node in nodes:
-            score = self._score(claims, node)
+            score = self._rated(claims, claim_class, node)
             if score is not None:
                 scored_nodes.append((score, node))
         for _, node in sorted(scored_nodes):
@@ -155,8 +156,8 @@ class ScoredRun(QuickRun):
         def first_in(state: int) -> NodeIndex | None:
             return self._census.first(state, allowed)
 
-        self._update(queue, claims, allowed)
-        failing: list[tuple[int, int]] = []
+        self._update(queue, claims, claim_class, allowed)
+        failing: list[tuple[int, float]] = []
         while (best := queue.best(first_in)) is not None:
             node, state = best
             candidates = self._offers.candidates(claims, node)
@@ -178,6 +179,7 @@ class ScoredRun(QuickRun):
         self,
         queue: ScoreQueue,
         claims: Sequence[Claim],
+        claim_class: ClaimClass,
         allowed: Container[int] | None,
     ) -> None:
         """Rate the states that have come up."""
@@ -188,10 +190,23 @@ class ScoredRun(QuickRun):
             if node is None:
                 continue
             queue.rated.add(state)
-            score = self._score(claims, node)
+            score = self._rated(claims, claim_class, node)
             if score is not None:
                 queue.enter(state, score)
         queue.seen = len(self._census.arrivals)
+
+    def _rated(
+        self, claims: Sequence[Claim], claim_class: ClaimClass, node: NodeIndex
+    ) -> float | None:
+        """Return the score of a node; None if the claims do not fit there, and nothing else is to be said of it.
+
+        Where a search may end with an error it is made, after all others: the error is kept for who fits nowhere.
+        """
+        score = self._score(claims, node)
+        if score is not None:
+            return score
+        may_fail = claim_class.may_ask_too_much or node in self._invalid
+        return inf if may_fail else None
 
     def _try(
         self, claims: Sequence[Claim], node: NodeIndex
