@@ -19,6 +19,7 @@ from dralloc.solve.first_fit import first_fit
 from examples import examples
 from mixed_strategies import mixed_clusters
 from rack_strategies import racks
+from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 from strategies import problems, repeated
 from wire import (
     Json,
@@ -78,6 +79,48 @@ def test_same_answers_and_errors_if_every_search_is_pruned_from_its_start(
 )
 @given(racks(most_groups=8) | crowds(gangs=True, domains=True, sharing=True))
 def test_same_answers_where_gangs_choose_a_domain(problem: Problem) -> None:
+    quick, plain = both(problem)
+    assert quick.placements == plain.placements
+    assert errors(quick) == errors(plain)
+
+
+@st.composite
+def domains_with_versions(draw: st.DrawFn) -> Problem:
+    """Nodes, each a domain, that see versions of one shared device, and equal gangs and pods that want some of it."""
+    builder = ProblemBuilder(nodes=draw(st.integers(2, 3)))
+    nodes = range(len(builder.own))
+    for node_index in nodes:
+        # Where the counter is too small, only a share of another version opens this one.
+        counter = builder.counter(draw(st.sampled_from([1, 2])))
+        builder.device(
+            node_index,
+            draw(st.sampled_from([{}, {counter: 2}])),
+            {"memory": draw(st.sampled_from([1, 4]))},
+            slot=0,
+        )
+    domains = {f"node-{node_index}": f"d{node_index}" for node_index in nodes}
+    asked = AlternativeSpec(capacity={"memory": 1})
+    size = draw(st.sampled_from([1, 2, 2]))
+    roles: dict[str, tuple[Role, ...]] = {"": ()}
+    for turn in range(draw(st.integers(3, 4))):
+        gang = draw(st.sampled_from(["", f"gang-{turn}"]))
+        for _ in range(size if gang else 1):
+            builder.pod(builder.claim(asked), gang=gang)
+        if gang:
+            rule = OneDomain(domains)
+            roles[gang] = (Role(rule, carries=True, counts=True),)
+    problem = builder.problem()
+    demands = [
+        replace(demand, roles=roles[demand.gang]) for demand in problem.demands
+    ]
+    return replace(problem, demands=tuple(demands))
+
+
+@settings(max_examples=examples(4000), deadline=None)
+@given(domains_with_versions())
+def test_same_answers_where_domains_see_versions_of_a_device(
+    problem: Problem,
+) -> None:
     quick, plain = both(problem)
     assert quick.placements == plain.placements
     assert errors(quick) == errors(plain)

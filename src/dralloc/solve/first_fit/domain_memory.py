@@ -94,8 +94,12 @@ class DomainMemory:
 
     @cached_property
     def _is_local(self) -> bool:
-        """Whether every device is offered to one node only."""
+        """Whether every device is offered to one node only, in whatever version."""
+        devices = self._problem.devices
+        # A share of one version opens the others, so that more fits there than before.
         offered = [
-            device for node in self._problem.nodes for device in node.devices()
+            devices[device].slot
+            for node in self._problem.nodes
+            for device in node.devices()
         ]
         return len(set(offered)) == len(offered)
