@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from budget_strategies import renamed
 from dralloc.check.problem import violations
 from dralloc.objects.user_rules import Budget
-from dralloc.problem import Problem
-from dralloc.problem.inter_pod import Role, Spread
-from dralloc.problem.solution import Solution
+from dralloc.problem import DemandIndex, DeviceIndex, NodeIndex, Problem
+from dralloc.problem.inter_pod import Affinity, Role, Spread
+from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.solve.caps import within_caps
 from dralloc.solve.first_fit import first_fit
 from examples import examples
@@ -49,6 +49,49 @@ def test_who_may_only_come_beside_others_is_left_out_with_them() -> None:
     assert [placement.node for placement in placements] == [0, 1, 0]
     admitted = within_caps(problem, placements)
     assert [placement.demand for placement in admitted] == [0]
+
+
+def test_who_came_in_another_order_is_not_left_out() -> None:
+    """The first pod came after the second, which is spread evenly; and in a gang the first one came beside the other.
+
+    Caps leave out somebody whom none of them needs.
+    """
+    builder = ProblemBuilder(nodes=2)
+    memory = AlternativeSpec(capacity={"memory": 1})
+    for node in (0, 0, 0, 0, 1):
+        builder.device(node, capacity={"memory": 1})
+    for gang in ("", "", "pair", "pair", ""):
+        builder.pod(builder.claim(memory), gang=gang)
+    names = {"node-0": "node-0", "node-1": "node-1"}
+    even = Spread(names, {}, 1)
+    near = Affinity((names,), (frozenset(),))
+    roles = (
+        Role(even, carries=False, counts=True),
+        Role(even, carries=True, counts=True),
+        Role(near, carries=True, counts=False),
+        Role(near, carries=False, counts=True),
+    )
+    *others, last = builder.demands
+    builder.demands = [
+        *(
+            replace(demand, roles=(role,))
+            for demand, role in zip(others, roles, strict=True)
+        ),
+        renamed(last, "capped"),
+    ]
+    cap = Budget("capped", "memory", used=0, total=5, most=0)
+    problem = replace(builder.problem(), budgets=(cap,))
+    placements = [
+        Placement(
+            DemandIndex(index),
+            NodeIndex(index // 4),
+            ((Grant(0, 0, DeviceIndex(index)),),),
+        )
+        for index in range(5)
+    ]
+    uncapped = replace(problem, budgets=())
+    assert violations(uncapped, Solution(tuple(placements))) == []
+    assert within_caps(problem, placements) == placements[:-1]
 
 
 def test_who_passed_over_a_device_that_has_room_now_is_left_out() -> None:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
-from dralloc.problem import Problem
+from networkx.utils import UnionFind
+
+from dralloc.problem import DemandIndex, Problem
 from dralloc.problem.all_devices import lacks_a_device, passed_over
-from dralloc.problem.inter_pod import DomainLedger
+from dralloc.problem.inter_pod import (
+    Arrival,
+    DomainLedger,
+    InterPodRule,
+    can_come_in_turn,
+)
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.requests import demands_kept_together
 from dralloc.problem.solution import Placement, charged_grants, spent
@@ -53,7 +60,7 @@ def _standing(
     problem: Problem, blocks: Sequence[Sequence[Placement]]
 ) -> Sequence[Sequence[Placement]]:
     """Return the blocks that stand without those that were left out: by rules between pods, and with all devices."""
-    standing = list(_coming(problem, blocks))
+    standing = _coming(problem, blocks)
     # Who is left out makes room, in which others may lack a device; and nobody comes for the sake of who is gone.
     while lacking := _lacking_a_device(problem, standing):
         complete = [
@@ -61,7 +68,7 @@ def _standing(
             for block_index, block in enumerate(standing)
             if block_index not in lacking
         ]
-        standing = list(_coming(problem, complete))
+        standing = _coming(problem, complete)
     return standing
 
 
@@ -100,8 +107,52 @@ def _lacking_a_device(
 
 def _coming(
     problem: Problem, blocks: Iterable[Sequence[Placement]]
+) -> Sequence[Sequence[Placement]]:
+    """Return the blocks that rules between pods let come; not those that never may."""
+    blocks = tuple(blocks)
+    coming = list(_coming_in_turn(problem, blocks))
+    if len(coming) < len(blocks):
+        came = {placement.demand for block in coming for placement in block}
+        tied = _tied(problem, blocks, came)
+        # In another order, or one by one, they may all come: members of a block may need others of it.
+        if can_come_in_turn(_arrivals(problem, tied)):
+            return blocks
+    return coming
+
+
+def _tied(
+    problem: Problem,
+    blocks: Iterable[Sequence[Placement]],
+    came: Collection[DemandIndex],
+) -> list[Placement]:
+    """Return the placements that rules tie, over others or not, to those that did not come."""
+    placements = list(chain.from_iterable(blocks))
+    forest: UnionFind[InterPodRule] = UnionFind()
+    rules_of = {
+        placement.demand: [
+            role.rule for role in problem.demands[placement.demand].roles
+        ]
+        for placement in placements
+    }
+    for rules in rules_of.values():
+        forest.union(*rules)
+    concerned = {
+        forest[rule]
+        for demand, rules in rules_of.items()
+        if demand not in came
+        for rule in rules
+    }
+    return [
+        placement
+        for placement in placements
+        if any(forest[rule] in concerned for rule in rules_of[placement.demand])
+    ]
+
+
+def _coming_in_turn(
+    problem: Problem, blocks: Iterable[Sequence[Placement]]
 ) -> Iterator[Sequence[Placement]]:
-    """Give out blocks in an order in which rules between pods let them come; not those that never may."""
+    """Give out blocks, each as a whole, as soon as rules let them come after those before."""
     ledger = DomainLedger()
     # Who runs was there before everybody else.
     waiting = sorted(blocks, key=lambda block: not _runs(problem, block))
@@ -128,11 +179,7 @@ def _may_come(
 ) -> bool:
     """Let all of a block come, one after the other, or none of them."""
     arrivals = [
-        (
-            problem.demands[placement.demand].roles,
-            problem.nodes[placement.node].name,
-        )
-        for placement in block
+        (demand.roles, node) for demand, node in _arrivals(problem, block)
     ]
     for present, (roles, node) in enumerate(arrivals):
         if not ledger.allows(roles, node):
@@ -141,6 +188,18 @@ def _may_come(
             return False
         ledger.enter(roles, node)
     return True
+
+
+def _arrivals(
+    problem: Problem, placements: Iterable[Placement]
+) -> list[Arrival]:
+    return [
+        (
+            problem.demands[placement.demand],
+            problem.nodes[placement.node].name,
+        )
+        for placement in placements
+    ]
 
 
 def _together(
