@@ -224,6 +224,31 @@ def test_an_order_that_forgets_is_refused() -> None:
         dralloc.allocate(cluster(_two_nodes()), mode=Forgetful())
 
 
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (None, "must be the pods in some order, not None"),
+        ([0, 1, 2], "0 is none of the pods that are to be placed"),
+    ],
+)
+def test_an_order_of_something_else_is_refused(
+    answer: object, message: str
+) -> None:
+    class Absent:
+        name = "absent"
+
+        def order(self, _: Sequence[WaitingPod]) -> object:
+            return answer
+
+        def __call__(
+            self, _: WaitingPod, nodes: Sequence[OfferedNode]
+        ) -> OfferedNode:
+            return nodes[0]
+
+    with pytest.raises(DrallocError, match=f"policy absent: order: {message}"):
+        dralloc.allocate(cluster(_two_nodes()), mode=Absent())
+
+
 def test_offers_tell_amounts() -> None:
     """One GPU of 80Gi as two partitions that draw on its memory, and a node with four cores."""
     sets = [counters("gpu-0", memory="80Gi")]

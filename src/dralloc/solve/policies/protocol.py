@@ -445,7 +445,7 @@ def order_of(problem: Problem, policy: Policy) -> Sequence[DemandIndex]:
     Raises
     ------
     DrallocError
-        The policy leaves out pods, or names one twice.
+        The policy leaves out pods, names one twice, or answers with something else than pods.
     """
     demands = indices(problem.demands)
     if not isinstance(policy, OrderedPolicy):
@@ -454,9 +454,21 @@ def order_of(problem: Problem, policy: Policy) -> Sequence[DemandIndex]:
         WaitingPod.of(demand_index, demand)
         for demand_index, demand in numbered(problem.demands)
     ]
-    ordered = [pod.number for pod in policy.order(pods)]
+    name = policy_name(policy)
+    answer: object = policy.order(pods)
+    if not isinstance(answer, Iterable):
+        raise DrallocError(
+            f"policy {name}: order: must be the pods in some order, not {answer!r}"
+        )
+    ordered: list[DemandIndex] = []
+    for pod in answer:
+        if not isinstance(pod, WaitingPod):
+            raise DrallocError(
+                f"policy {name}: order: {pod!r} is none of the pods that are to be placed"
+            )
+        ordered.append(pod.number)
     if sorted(ordered) != list(demands):
         raise DrallocError(
-            f"policy {policy_name(policy)}: order: each of the {len(pods)} pods has to be there once"
+            f"policy {name}: order: each of the {len(pods)} pods has to be there once"
         )
     return ordered
