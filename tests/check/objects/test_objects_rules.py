@@ -118,13 +118,37 @@ def takes(cpu: str) -> list[Json]:
     ]
 
 
-def has_port(port_number: int, address: str = "") -> list[Json]:
+def has_port(
+    port_number: int, address: str = "", protocol: str = ""
+) -> list[Json]:
     port = {
         "hostPort": port_number,
         "containerPort": port_number,
         **({"hostIP": address} if address else {}),
+        **({"protocol": protocol} if protocol else {}),
     }
     return [{"name": "main", "image": "main", "ports": [port]}]
+
+
+def offers(port_number: int) -> list[Json]:
+    """A port of the pod, which is one of the node if the pod is on its network."""
+    return [
+        {
+            "name": "main",
+            "image": "main",
+            "ports": [{"containerPort": port_number}],
+        }
+    ]
+
+
+def in_rack(*racks: str) -> Json:
+    """Node affinity to some racks."""
+    rack = {"key": "rack", "operator": "In", "values": list(racks)}
+    return {
+        "nodeAffinity": {
+            HARD: {"nodeSelectorTerms": [{"matchExpressions": [rack]}]}
+        }
+    }
 
 
 def group(
@@ -208,6 +232,23 @@ CASES = {
         pod("p", nodeSelector={"rack": "2"}),
         at={"p": "a"},
         rule="has no label rack=2",
+    ),
+    "another label, where that does not count": case(
+        A,
+        pod("p", nodeSelector={"rack": "2"}, affinity=in_rack("2")),
+        at={"p": "a"},
+        other_filters=Filters(frozenset({"NodeAffinity"})),
+    ),
+    "the label that it asks for": case(
+        A,
+        pod("p", nodeSelector={"rack": "1"}, affinity=in_rack("1", "3")),
+        at={"p": "a"},
+    ),
+    "affinity to another rack": case(
+        A,
+        pod("p", affinity=in_rack("2", "3")),
+        at={"p": "a"},
+        rule="its node affinity does not select node a",
     ),
     "an untolerated taint": case(
         node("a", taints=[{"key": "k", "effect": "NoSchedule"}]),
@@ -296,6 +337,32 @@ CASES = {
         A,
         pod("r", on="a", containers=has_port(80, "10.0.0.2")),
         pod("p", containers=has_port(80, "10.0.0.1")),
+        at={"p": "a"},
+    ),
+    "a port of another protocol": case(
+        A,
+        pod("r", on="a", containers=has_port(53, protocol="UDP")),
+        pod("p", containers=has_port(53)),
+        at={"p": "a"},
+    ),
+    "the same port of a protocol that is named": case(
+        A,
+        pod("r", on="a", containers=has_port(53, protocol="TCP")),
+        pod("p", containers=has_port(53)),
+        at={"p": "a"},
+        rule="port 53",
+    ),
+    "the same port on the node's network": case(
+        A,
+        pod("r", on="a", hostNetwork=True, containers=offers(80)),
+        pod("p", containers=has_port(80)),
+        at={"p": "a"},
+        rule="port 80",
+    ),
+    "the same port on networks of their own": case(
+        A,
+        pod("r", on="a", containers=offers(80)),
+        pod("p", containers=offers(80)),
         at={"p": "a"},
     ),
     # Anti-affinity.
