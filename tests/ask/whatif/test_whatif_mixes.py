@@ -76,3 +76,34 @@ def test_one_entry_for_each_claim() -> None:
 def test_a_node_is_drained_once() -> None:
     answer = dralloc.drain(dralloc.example(), "node-1", "node-1")
     assert answer.headline == "node-1: the claim fits on another node"
+
+
+def test_copies_of_a_pod_are_in_no_group() -> None:
+    """What a pod says about its own claims is no rule for the claims of its copies."""
+    member = pod("member", "x")
+    member["metadata"]["annotations"] = {
+        "dralloc.dev/across": "distinctAttribute=gpu.example.com/rail"
+    }
+    member["spec"]["schedulingGroup"] = {"podGroupName": "job"}
+    on_one_rail = gpus(2)
+    for gpu in on_one_rail:
+        gpu["attributes"] = {"rail": {"string": "a"}}
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "PodGroup",
+        "metadata": {"name": "job", "namespace": "default"},
+        "spec": {"schedulingPolicy": {"basic": {}}},
+    }
+    one_node = cluster(
+        node(),
+        resource_slice(on_one_rail),
+        device_class(),
+        claim("x", request()),
+        member,
+        group,
+    )
+    key = ClaimKey("default", "member")
+    (room,) = dralloc.headroom(one_node, MixEntry(key, Source.POD)).alone
+    assert room.number == 2
+    nodes = dralloc.fewest_nodes(one_node, MixEntry(key, Source.POD, 3))
+    assert nodes.numbers == (2,)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from importlib import import_module
 from itertools import chain, product
 from operator import mul
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import pytest
@@ -322,23 +322,23 @@ def test_very_many_copies_are_held_within_the_time_limit() -> None:
     """The checker looked at each node, and went through all of them for each pod."""
     problem, demands = two_kinds()
     costs = [NodeCost(NodeIndex(node), 1) for node in (0, 1)]
-    began = perf_counter()
+    began = process_time()
     answer = cover_demands(
         problem, demands, (50_000, 50_000), costs, Options(time_limit=2)
     )
-    assert perf_counter() - began < 6
+    assert process_time() - began < 6
     assert (answer.cost, answer.numbers) == (50_000, (0, 50_000))
 
 
 def test_first_fit_of_very_many_copies_ends_soon_after_the_time_limit() -> None:
     problem, demands = two_kinds()
     costs = [NodeCost(NodeIndex(node), 1) for node in (0, 1)]
-    began = perf_counter()
+    began = process_time()
     with pytest.raises(DrallocError, match="too short to find nodes"):
         cover_demands(
             problem, demands, (50_000, 50_000), costs, Options(time_limit=1e-3)
         )
-    assert perf_counter() - began < 10
+    assert process_time() - began < 10
 
 
 def test_nobody_waits_through_a_round_for_each_node(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise, product
-from time import perf_counter
+from time import process_time
 
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -184,13 +184,13 @@ def test_the_time_limit_is_that_of_the_whole_front() -> None:
     for count in (1, 2, 3):
         builder.pod(builder.claim(AlternativeSpec(count)))
     problem = builder.problem()
-    began = perf_counter()
+    began = process_time()
     front = pareto_front(
         problem,
         list(problem.demands),
         (48, 24, 16),
         options=Options(time_limit=0.2),
     )
-    assert perf_counter() - began < 3
+    assert process_time() - began < 3
     assert front.points
     assert (front.complete, front.proven) == (False, False)

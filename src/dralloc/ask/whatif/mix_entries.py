@@ -299,13 +299,16 @@ class _MixBuilder:
 
 
 def _anew(pod: Pod, key: ClaimKey) -> Pod:
-    """The pod as it would be before it was scheduled."""
+    """The pod as it would be before it was scheduled, and in no group: its copies are not members of one."""
     metadata = changed(pod.metadata, name=key.name, owner_references=())
-    return changed(
-        pod,
-        metadata=metadata,
-        spec=changed(pod.spec, node_name=None, scheduling_gates=()),
+    spec = changed(
+        pod.spec,
+        node_name=None,
+        scheduling_gates=(),
+        scheduling_group=None,
+        workload_ref=None,
     )
+    return changed(pod, metadata=metadata, spec=spec)
 
 
 # ----------------------------------------------------------------------------
