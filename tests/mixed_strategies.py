@@ -26,6 +26,7 @@ from dralloc.objects.choices import (
 )
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.load import load_documents
+from wire import device, resource_slice
 
 __all__ = ["mixed_choices", "mixed_clusters", "mixed_racks", "mixed_teams"]
 
@@ -49,7 +50,10 @@ def mixed_clusters(most_nodes: int = 5) -> SearchStrategy[Cluster]:
 
 @st.composite
 def mixed_racks(draw: st.DrawFn, most_nodes: int = 8) -> Cluster:
-    """Draw the same with several racks and many gangs, of which not all members may be needed."""
+    """Draw the same with several racks and many gangs, of which not all members may be needed.
+
+    Some nodes have a pool beside the others that is not valid.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("benchmarks.mixture.servers.RACK_NODES", 2)
         patch.setattr("benchmarks.mixture.arrivals.GANGS", 0.3)
@@ -61,7 +65,23 @@ def mixed_racks(draw: st.DrawFn, most_nodes: int = 8) -> Cluster:
         if item["kind"] == "PodGroup":
             gang = item["spec"]["schedulingPolicy"]["gang"]
             gang["minCount"] = max(1, gang["minCount"] - dispensable)
+    if draw(st.booleans()):
+        names = [item["metadata"]["name"] for item in objects]
+        kinds = [item["kind"] for item in objects]
+        for name, kind in zip(names, kinds, strict=True):
+            if kind == "Node" and draw(st.booleans()):
+                objects.append(_invalid_slice(name))
     return load_documents(objects)
+
+
+def _invalid_slice(home: str) -> Json:
+    """A slice of a node in which a device is there twice, so that its pool is not valid."""
+    return resource_slice(
+        [device("twin"), device("twin")],
+        name=f"{home}-twins",
+        pool=f"{home}-twins",
+        nodeName=home,
+    )
 
 
 @st.composite

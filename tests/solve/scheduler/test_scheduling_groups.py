@@ -309,6 +309,24 @@ def test_gangs_are_rehearsed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(tried) == 1
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_node_with_an_invalid_pool_is_rehearsed_until_it_is_full(
+    seed: int,
+) -> None:
+    """That the pool is invalid is an error of the node, which is met once its GPU is gone: it ended the run."""
+    twins = wire.resource_slice(
+        [wire.device("twin"), wire.device("twin")],
+        name="twins",
+        pool="twins",
+        nodeName="n0",
+    )
+    gang = group(least=3, key="zone")
+    source = cluster(gang, members(3), twins, sizes=(1, 1, 2, 2))
+    placed, _ = scheduled(source, seed=seed)
+    assert {ZONES[home] for home in placed.values()} == {"b"}
+    assert len(placed) == 3
+
+
 def test_pods_of_a_group_are_for_one_scheduler() -> None:
     document = configured(schedulerName="default-scheduler")
     document["profiles"].append({"schedulerName": "second"})

@@ -214,7 +214,8 @@ def test_trials_that_cannot_help_are_passed_over(cluster: Cluster) -> None:
 
 
 @settings(
-    max_examples=examples(20),
+    max_examples=examples(60),
+    backend=INDEPENDENT,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

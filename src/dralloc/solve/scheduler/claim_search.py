@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.compile.pods import PodInfo
+from dralloc.objects.errors import NodeError
 from dralloc.problem import (
     Alternative,
     Charge,
@@ -239,9 +240,13 @@ class ClaimSearch(PodClaims):
             self._take(claims, grants)
             self._ledger.settle()
         offer = self._offer_of(claims, claim_class, node.number)
-        with offer.from_the_start():
-            answer = self._search_for(claims, claim_class, node.number)
-            self._ledger.revert()
+        try:
+            with offer.from_the_start():
+                answer = self._search_for(claims, claim_class, node.number)
+                self._ledger.revert()
+        except NodeError:
+            # They do not fit, and a pool of the node is invalid: here it is enough that they do not.
+            answer = None
         for grants in grants_of_others:
             assert grants is not None
             self._release_all(claims, grants)
