@@ -765,3 +765,59 @@ def test_nobody_is_evicted_for_a_pod_that_their_devices_keep_out() -> None:
         assert sorted(names) == ["low", "there"]
     run.depart(low)
     assert not run.scheduler.solution.placements
+
+
+def test_what_is_given_up_is_known_on_other_nodes_that_share_its_counters() -> (
+    None
+):
+    """A pool has devices of two nodes and one set of counters: what leaves the first node is free for the second."""
+    published: Json = {
+        "pool": "both",
+        "count": 2,
+        "perDeviceNodeSelection": True,
+    }
+
+    def partition(name: str, home: str, units: int) -> Json:
+        return device(
+            name,
+            {"units": units},
+            nodeName=home,
+            consumesCounters=consumes("set", units=str(units)),
+        )
+
+    small = request("gpu", "device.attributes['gpu.example.com'].units == 1")
+    waiting = {"high": ("0", 5), "first": ("1", 0), "second": ("1", 0)}
+    source = cluster(
+        device_class(),
+        [node(f"node-{rack}", rack=rack) for rack in "01"],
+        resource_slice(
+            name="sets",
+            sharedCounters=[counters("set", units="2")],
+            **published,
+        ),
+        resource_slice(
+            [
+                partition("whole", "node-0", 2),
+                partition("half-0", "node-0", 1),
+                partition("half-1", "node-1", 1),
+            ],
+            **published,
+        ),
+        pod("low", "low", nodeName="node-0", priority=0),
+        allocated("low", {"pool": "both", "device": "whole"}),
+        [
+            pod(name, name, priority=priority, nodeSelector={"rack": rack})
+            for name, (rack, priority) in waiting.items()
+        ],
+        [claim(name, small) for name in waiting],
+    )
+    scheduler = Scheduler(compile_cluster(source), (Profile(),))
+    high, first, second = (ClaimKey("default", name) for name in waiting)
+    # Both are equal: what is found for the first is known of the second.
+    assert not scheduler.attempt(first).feasible
+    chosen = scheduler.preempt(scheduler.attempt(high))
+    assert chosen is not None
+    assert scheduler.attempt(first).feasible
+    home, victims = chosen
+    scheduler.call_back(victims, home)
+    assert not scheduler.attempt(second).feasible

@@ -368,14 +368,19 @@ class Devices(ClaimSearch):
 
     def _ask_again_about(self, claims: Iterable[ClaimKey]) -> None:
         """Forget what is known of the nodes that see devices of claims."""
+        for node in self.seeing(claims):
+            self._reopen(node, NodeAnswers())
+
+    def seeing(self, claims: Iterable[ClaimKey]) -> Set[NodeIndex]:
+        """Return the nodes that see the pools of devices that allocated claims have, and so share their counters."""
+        nodes: set[NodeIndex] = set()
         for key in claims:
             claim = self._cluster.claim(key)
             assert claim is not None
             for device in self._devices_of(claim):
-                for node in (
-                    self._nodes_of(device) if device is not None else ()
-                ):
-                    self._reopen(node, NodeAnswers())
+                if device is not None:
+                    nodes |= self._nodes_of(device)
+        return nodes
 
     def promise(
         self, pod: PodInfo, node: NodeInfo

@@ -294,14 +294,21 @@ class Scheduler:
             self._given_up = self._devices.give_up(released)
             for pod in victims:
                 self.snapshot.remove(pod, node)
+            self._touch_seeing(self._given_up, node)
         return chosen
 
     def call_back(self, victims: Iterable[PodInfo], node: NodeInfo) -> None:
         """Put those whom `preempt` evicted last back on their node, but for those who are bound anew."""
         self._devices.take_up(self._given_up)
-        self._given_up = ()
         for pod in victims:
             self.snapshot.add(pod, node)
+        self._touch_seeing(self._given_up, node)
+        self._given_up = ()
+
+    def _touch_seeing(self, claims: Sequence[ClaimKey], node: NodeInfo) -> None:
+        """What claims hold on a node was given up or taken up again: other nodes may share its counters."""
+        seeing = self._devices.seeing(claims)
+        self._touch(self._touched(seeing, node), node)
 
     def nominate(self, attempt: Attempt) -> Nomination | None:
         """Nominate a pod after an attempt for the node where upstream's preemption makes room; None if it does nowhere.
