@@ -821,3 +821,42 @@ def test_what_is_given_up_is_known_on_other_nodes_that_share_its_counters() -> (
     home, victims = chosen
     scheduler.call_back(victims, home)
     assert not scheduler.attempt(second).feasible
+
+
+@pytest.mark.parametrize("is_reserved", [False, True])
+def test_who_is_evicted_uses_a_shared_claim_no_longer(
+    is_reserved: bool,
+) -> None:
+    """Two pods share a GPU. The first is evicted for CPU; without the second one, too, the GPU is free."""
+
+    def wanting_cpu(name: str, *claims: str, **spec: Any) -> Json:
+        container = {"name": "c", "resources": {"requests": {"cpu": "1"}}}
+        return pod(name, *claims, containers=[container], **spec)
+
+    home = node("node-0")
+    home["status"] = {"allocatable": {"cpu": "2", "pods": "10"}}
+    shared = allocated("both", {"device": "gpu-0"})
+    if is_reserved:
+        shared["status"]["reservedFor"] = [
+            {"resource": "pods", "name": name, "uid": name}
+            for name in ("low", "lower")
+        ]
+    source = cluster(
+        device_class(),
+        home,
+        resource_slice(gpus(1)),
+        shared,
+        wanting_cpu("lower", "both", nodeName="node-0", priority=0),
+        wanting_cpu("low", "both", nodeName="node-0", priority=1),
+        wanting_cpu("first", priority=5),
+        asking("second", priority=5),
+    )
+    scheduler = Scheduler(compile_cluster(source), (Profile(),))
+    for name, victim in (("first", "lower"), ("second", "low")):
+        key = ClaimKey("default", name)
+        chosen = scheduler.preempt(scheduler.attempt(key))
+        assert chosen is not None
+        assert [pod.key.name for pod in chosen[1]] == [victim]
+        attempt = scheduler.attempt(key)
+        assert attempt.feasible
+        scheduler.bind(key, attempt.chosen)

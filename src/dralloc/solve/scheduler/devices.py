@@ -291,7 +291,11 @@ class Devices(ClaimSearch):
         claim = self._cluster.claim(key)
         if claim is None or not self.is_allocated(claim):
             return False
-        users = self._users_of(claim) | self._running_users.get(key, set())
+        # What it held is free already.
+        if key in self._given_up:
+            return False
+        running = self._running_users.get(key, set())
+        users = self._users_of(claim) | running - self._gone(key.namespace)
         if any((key.namespace, user) not in leaving for user in users):
             return False
         return all(map(self._is_of_node, self._devices_of(claim)))
@@ -343,16 +347,28 @@ class Devices(ClaimSearch):
         """Return the claims of which nobody supposes yet that they are released."""
         return [key for key in released if key not in self._supposed]
 
-    def give_up(self, claims: Iterable[ClaimKey]) -> Sequence[ClaimKey]:
-        """What claims from before hold is free from now on: whoever used them is evicted. Returns these claims."""
+    def give_up(
+        self, claims: Iterable[ClaimKey], victims: Iterable[PodInfo]
+    ) -> Sequence[ClaimKey]:
+        """What claims from before hold is free from now on: whoever used them is evicted. Returns these claims.
+
+        Victims from before use no other claim any more, either; those that were bound since are taken off by `release`.
+        """
+        pods = self._cluster.pods_by_key
+        self._evicted.update(
+            pod.key for pod in victims if pods[pod.key].spec.node_name
+        )
         from_before = [key for key in claims if key not in self._allocated]
         self._revoke(from_before)
         self._given_up.update(from_before)
         self._ask_again_about(from_before)
         return from_before
 
-    def take_up(self, claims: Sequence[ClaimKey]) -> None:
+    def take_up(
+        self, claims: Sequence[ClaimKey], victims: Iterable[PodInfo]
+    ) -> None:
         """What claims hold that were given up is in use again: nobody is evicted after all."""
+        self._evicted.difference_update(pod.key for pod in victims)
         for holding in self._holdings(claims):
             self._enter(holding)
         self._given_up.difference_update(claims)

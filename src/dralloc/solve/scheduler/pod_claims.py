@@ -101,6 +101,8 @@ class PodClaims(QuickRun):
         self._kind_of_pod: dict[ClaimKey, Hashable] = {}
         self._claims_of_pod: dict[ClaimKey, Sequence[ResourceClaim]] = {}
         self._users: dict[ClaimKey, set[tuple[str, str]]] = defaultdict(set)
+        # Pods from before that have been evicted: they use no claim any more, whatever its status says.
+        self._evicted: set[ClaimKey] = set()
         self.footprints = PodFootprints(compiled)
         uses = Counter(
             key
@@ -198,7 +200,15 @@ class PodClaims(QuickRun):
         users.update(
             (user.resource, user.name) for user in claim.status.reserved_for
         )
-        return users
+        return users - self._gone(claim.key.namespace)
+
+    def _gone(self, namespace: str) -> Set[tuple[str, str]]:
+        """The evicted pods of a namespace, as users of claims."""
+        return {
+            ("pods", pod.name)
+            for pod in self._evicted
+            if pod.namespace == namespace
+        }
 
     def is_reachable(self, claim: ResourceClaim, node: NodeInfo) -> bool:
         """Whether what is allocated for a claim can be used from the node; also if nothing is."""

@@ -291,15 +291,15 @@ class Scheduler:
         if chosen is not None:
             node, victims = chosen
             released = self._devices.released(victims, cycle.pod)
-            self._given_up = self._devices.give_up(released)
+            self._given_up = self._devices.give_up(released, victims)
             for pod in victims:
                 self.snapshot.remove(pod, node)
             self._touch_seeing(self._given_up, node)
         return chosen
 
-    def call_back(self, victims: Iterable[PodInfo], node: NodeInfo) -> None:
+    def call_back(self, victims: Sequence[PodInfo], node: NodeInfo) -> None:
         """Put those whom `preempt` evicted last back on their node, but for those who are bound anew."""
-        self._devices.take_up(self._given_up)
+        self._devices.take_up(self._given_up, victims)
         for pod in victims:
             self.snapshot.add(pod, node)
         self._touch_seeing(self._given_up, node)
