@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, combinations
 from typing import NamedTuple
+from uuid import UUID
 
 from hypothesis import assume
 from hypothesis import strategies as st
@@ -143,21 +144,41 @@ def _ranked(draw: st.DrawFn, pod: Pod) -> Pod:
 def queues(draw: st.DrawFn) -> Cluster:
     """A node with partitions of some units in all: one is in use, the important pods need more than is free.
 
-    Others that wait do not. There are as many partitions of each size as can be in use at a time.
+    Others that wait do not. There are as many partitions of each size as can be in use at a time. They may be for two
+    pods each, and a pod may take one of several sizes.
     """
     total = draw(st.integers(3, 8))
+    shared: Json = {}
+    share: Json = {}
+    part: Json = {}
+    if draw(st.booleans()):
+        shared = {
+            "allowMultipleAllocations": True,
+            "capacity": {"seats": {"value": "2"}},
+        }
+        share = {
+            "shareID": str(UUID(int=1)),
+            "consumedCapacity": {"seats": "1"},
+        }
+        part = {"capacity": {"requests": {"seats": "1"}}}
     partitions = [
         device(
             f"{size}-{index}",
             {"size": size},
             consumesCounters=consumes("gpu", units=str(size)),
+            **shared,
         )
         for size in range(1, total + 1)
         for index in range(total // size)
     ]
     published: Json = {"pool": "node-0", "nodeName": "node-0", "count": 2}
     used = draw(st.integers(total // 2 + 1, total - 1))
-    held = {"request": "gpu", "pool": "node-0", "device": f"{used}-0"}
+    held = {
+        "request": "gpu",
+        "pool": "node-0",
+        "device": f"{used}-0",
+        **share,
+    }
     free = total - used
     important = draw(
         st.lists(
@@ -167,8 +188,11 @@ def queues(draw: st.DrawFn) -> Cluster:
         )
     )
     lesser = draw(st.lists(st.integers(1, free), min_size=1, max_size=2))
-    queue = [(size, draw(st.integers(2, 3))) for size in important]
-    queue += [(size, draw(st.integers(0, 2))) for size in lesser]
+    queue = [([size], draw(st.integers(2, 3))) for size in important]
+    others = st.sampled_from([*important, used])
+    for size in lesser:
+        sizes = [size, *draw(st.lists(others, max_size=1))]
+        queue.append((sizes, draw(st.integers(0, 2))))
     waiting = [
         [
             pod(f"p{index}", f"p{index}", priority=priority),
@@ -176,11 +200,12 @@ def queues(draw: st.DrawFn) -> Cluster:
                 f"p{index}",
                 request(
                     "gpu",
-                    f"device.attributes['gpu.example.com'].size == {size}",
+                    f"device.attributes['gpu.example.com'].size in {sizes}",
+                    **part,
                 ),
             ),
         ]
-        for index, (size, priority) in enumerate(queue)
+        for index, (sizes, priority) in enumerate(queue)
     ]
     return cluster(
         device_class(),

@@ -20,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
 from copy import copy
 from dataclasses import dataclass, replace
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 from typing import NamedTuple, Self
 
 from dralloc.objects.names import ClaimKey
@@ -52,6 +52,13 @@ class Scarcity(StrEnum):
     COUNTER = "counter"
     GROUPS = "compatibility groups"
     CAPACITY = "capacity"
+
+
+class _State(Enum):
+    """The states that count together after `Ledger.tighten`."""
+
+    BEFORE = auto()
+    NOW = auto()
 
 
 class Shortage(NamedTuple):
@@ -145,6 +152,10 @@ class Ledger:
             counter_set: list(groups)
             for counter_set, groups in problem.groups_in_use.items()
         }
+        # Between `tighten` and `restore`: shareable devices that are open in one state alone, with the other state.
+        self._closed_in: dict[SlotIndex, _State] = {}
+        # By counter, what each of the two states has in addition to what is free of it in both.
+        self._spare: dict[CounterIndex, dict[_State, int]] = {}
 
     def copy(self) -> Self:
         """A ledger that can be changed apart from this one."""
@@ -158,6 +169,10 @@ class Ledger:
             slot: dict(amounts) for slot, amounts in self.consumed.items()
         }
         ledger._overdrawn = self._overdrawn.copy()
+        ledger._closed_in = self._closed_in.copy()
+        ledger._spare = {
+            counter: dict(spare) for counter, spare in self._spare.items()
+        }
         ledger._grouped = {
             counter_set: list(members)
             for counter_set, members in self._grouped.items()
@@ -196,23 +211,48 @@ class Ledger:
         )
 
     def tighten(self, before: LedgerNote) -> None:
-        """Count as in use what is so now or was so before, and of amounts the larger ones."""
+        """Count as in use what is so now or was so before, and of amounts the larger ones.
+
+        What fits then, fits in both states. A shareable device that is open in one of them has to be opened in the
+        other, and asks for counters there alone.
+        """
         self.held.update(slot for slot, held in before.held.items() if held)
         for slot, share_count in before.shares.items():
-            if share_count > self.shares.get(slot, 0):
+            shares_now = self.shares.get(slot, 0)
+            if slot not in self.held and bool(shares_now) != bool(share_count):
+                self._close(slot, _State.NOW if share_count else _State.BEFORE)
+            elif share_count > shares_now:
                 self.shares[slot] = share_count
         for slot, amounts in before.consumed.items():
             consumed = self.consumed.setdefault(slot, {})
             for name, amount in amounts.items():
                 consumed[name] = max(consumed.get(name, 0), amount)
         for counter, free in before.free.items():
-            self._leave(counter, min(self.free[counter], free))
+            now = self.free[counter]
+            least = min(now, free)
+            self._spare[counter] = {
+                _State.BEFORE: free - least,
+                _State.NOW: now - least,
+            }
+            self._leave(counter, least)
         for set_number, members in before.grouped.items():
             here = self._grouped.setdefault(set_number, [])
             here += [groups for groups in members if groups not in here]
 
+    def _close(self, slot: SlotIndex, state: _State) -> None:
+        """Count a device as not open that is open in the other state than this one."""
+        versions = self.problem.versions[slot]
+        self.shares.pop(slot, None)
+        if all(self.problem.devices[version].shareable for version in versions):
+            self._closed_in[slot] = state
+        else:
+            # For a version that cannot be shared it is in use. Few are, so nobody gets it for the time being.
+            self.held.add(slot)
+
     def restore(self, before: LedgerNote) -> None:
         """Take back whatever was entered and revoked of these holdings since then."""
+        self._closed_in.clear()
+        self._spare.clear()
         for slot, held in before.held.items():
             if held:
                 self.held.add(slot)
@@ -233,6 +273,11 @@ class Ledger:
         self._consume(((counter, self.free[counter] - free),), 1)
 
     # Questions.
+
+    @property
+    def is_about_two_states(self) -> bool:
+        """Whether some device is open in one of two states that count, so that amounts do not say all (`tighten`)."""
+        return bool(self._closed_in)
 
     def is_in_use(self, device: Device) -> bool:
         """Whether anybody has the device or a share of it."""
@@ -269,6 +314,8 @@ class Ledger:
         # What opens a shared device was charged with the first share, whichever version that was of: further shares ask
         # only for what is charged by request.
         opening = device.slot not in self.shares
+        if opening and device.slot in self._closed_in:
+            return self._may_be_opened(device, charge)
         if opening and device.consumes and self._overdrawn.get(device.group):
             return False
         if (
@@ -283,6 +330,32 @@ class Ledger:
             if amount > free[counter]:
                 return False
         return True
+
+    def _may_be_opened(self, device: Device, charge: Charge) -> bool:
+        """As `has_counters`, for a device that is open in one of two states: what opens it counts in the other."""
+        state = self._closed_in[device.slot]
+
+        def free(counter: CounterIndex) -> int:
+            spare = self._spare.get(counter)
+            return self.free[counter] + (spare[state] if spare else 0)
+
+        if any(
+            amount > self.free[counter] for counter, amount in charge.counters
+        ):
+            return False
+        if next(self._excluding(device), None) is not None:
+            return False
+        if device.consumes and any(
+            free(counter) < 0
+            for counter in self.problem.counters_of[device.group]
+        ):
+            return False
+        return all(
+            amount <= free(counter)
+            for counter, amount in counter_consumption(
+                device, charge, opening=True
+            )
+        )
 
     def fits(
         self, device: Device, charge: Charge, *, admin: bool = False
@@ -450,6 +523,9 @@ class Ledger:
 
     def _open(self, device: Device, sign: int) -> None:
         """Enter or revoke that a device is in use, in every generation of its pool."""
+        if device.slot in self._closed_in:
+            self._open_in(self._closed_in[device.slot], device.slot, sign)
+            return
         if device.slot not in self._several:
             self._consume(device.consumes, sign)
             self._join(device, sign)
@@ -459,6 +535,18 @@ class Ledger:
         for version in self.problem.versions[device.slot]:
             self._consume(self.problem.devices[version].consumes, sign)
             self._join(self.problem.devices[version], sign)
+
+    def _open_in(self, state: _State, slot: SlotIndex, sign: int) -> None:
+        """The same in one of two states; in the other it is open, and its groups are known."""
+        for version in self.problem.versions[slot]:
+            for counter, amount in self.problem.devices[version].consumes:
+                spare = self._spare[counter]
+                spare[state] -= sign * amount
+                # What is free is what both states have.
+                both = min(spare.values())
+                for either in spare:
+                    spare[either] -= both
+                self._consume(((counter, both),), -1)
 
     def _consume(self, amounts: Amounts, sign: int) -> None:
         for counter, amount in amounts:

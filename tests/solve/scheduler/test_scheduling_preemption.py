@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import dralloc
 import scheduling_wire
 from dralloc.ask.scenario import Scenario
+from dralloc.check import check
 from dralloc.compile.compiler import compile_cluster
 from dralloc.compile.write import allocated_claims
 from dralloc.objects.api import Pod
@@ -226,6 +227,7 @@ def assert_kept(waiting: Cluster, seed: int) -> None:
         compiled, (Profile(),), Random(seed), USUAL, nominates=True
     )
     run.schedule_all()
+    check(compiled.problem, run.scheduler.solution)
     written = allocated_claims(compiled, run.scheduler.solution)
     event(f"{len(run.nominations)} nominated, {len(run.bindings)} bound")
     after = (
@@ -860,3 +862,77 @@ def test_who_is_evicted_uses_a_shared_claim_no_longer(
         attempt = scheduler.attempt(key)
         assert attempt.feasible
         scheduler.bind(key, attempt.chosen)
+
+
+def sharing(victim_has: str, *, spare: bool) -> Cluster:
+    """A partition for several pods and one for a single pod, of which one can be there at a time.
+
+    A victim has one of them, an important pod waits for the other one, and a lesser pod for the one for several. There
+    may be a third one that needs nothing.
+    """
+    is_open = victim_has == "shared"
+    consumed: Json = {}
+    if is_open:
+        consumed = {
+            "shareID": "11111111-1111-1111-1111-111111111111",
+            "consumedCapacity": {"seats": "1"},
+        }
+    # Each pod takes one that does not say how many.
+    by_one = {"default": "1", "validRange": {"min": "1"}}
+    seats: Json = {
+        "allowMultipleAllocations": True,
+        "capacity": {"seats": {"value": "4", "requestPolicy": by_one}},
+    }
+    units = consumes("set", units="1")
+    published: Json = {"pool": "node-0", "nodeName": "node-0", "count": 2}
+    others = [device("free", {"sort": "free"}, **seats)] if spare else []
+
+    def wanting(name: str, *sorts: str) -> Json:
+        condition = f"device.attributes['gpu.example.com'].sort in {[*sorts]}"
+        return claim(name, request("gpu", condition))
+
+    return cluster(
+        device_class(),
+        node("node-0"),
+        resource_slice(
+            name="sets",
+            sharedCounters=[counters("set", units="1")],
+            **published,
+        ),
+        resource_slice(
+            [
+                device(
+                    "shared",
+                    {"sort": "shared"},
+                    consumesCounters=units,
+                    **seats,
+                ),
+                device("alone", {"sort": "alone"}, consumesCounters=units),
+                *others,
+            ],
+            **published,
+        ),
+        pod("low", "low", nodeName="node-0", priority=0),
+        allocated("low", {"pool": "node-0", "device": victim_has, **consumed}),
+        pod("high", "high", priority=5),
+        wanting("high", "alone" if is_open else "shared"),
+        pod("lesser", "lesser", priority=1, preemptionPolicy="Never"),
+        wanting("lesser", "shared", "free"),
+    )
+
+
+@pytest.mark.parametrize("victim_has", ["shared", "alone"])
+@pytest.mark.parametrize("spare", [False, True])
+def test_a_shared_device_has_to_be_opened_before_or_after_the_victims_leave(
+    victim_has: str, *, spare: bool
+) -> None:
+    """It is open by the share of the victim, or by the one that is promised: the lesser pod would need its counters."""
+    plan = dralloc.allocate(sharing(victim_has, spare=spare), "scheduler")
+    assert reasons(plan)["high"].endswith("evicts default/low")
+    devices = [
+        result.device
+        for placed in plan.placed
+        for allocation in placed.claims.values()
+        for result in allocation.devices.results
+    ]
+    assert devices == (["free"] if spare else [])

@@ -110,6 +110,9 @@ class PrunedSearch(DepthFirstSearch):
     @cached_property
     def _is_safe(self) -> bool:
         """Whether the search cannot end with an error, so that nothing is lost by leaving out what cannot help."""
+        # The bounds, and what makes devices equal, know of one state alone.
+        if self._ledger.is_about_two_states:
+            return False
         devices = self._problem.devices
         for (
             claim,
