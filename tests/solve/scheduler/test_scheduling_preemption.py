@@ -864,6 +864,37 @@ def test_who_is_evicted_uses_a_shared_claim_no_longer(
         scheduler.bind(key, attempt.chosen)
 
 
+def test_a_dry_run_leaves_pods_in_their_order() -> None:
+    """Of equal pods the last one goes, also once it was tried, for another pod, who of them could stay."""
+
+    def sized(name: str, cpu: str, **spec: Any) -> Json:
+        container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+        return pod(name, containers=[container], **spec)
+
+    def home(name: str, cpu: str) -> Json:
+        status = {"allocatable": {"cpu": cpu, "pods": "10"}}
+        return {**node(name), "status": status}
+
+    source = cluster(
+        home("node-0", "4"),
+        home("node-1", "2"),
+        sized("two", "2", nodeName="node-0", priority=1),
+        sized("one", "1", nodeName="node-0", priority=1),
+        sized("last", "1", nodeName="node-0", priority=1),
+        sized("least", "2", nodeName="node-1", priority=0),
+        sized("large", "2", priority=5),
+        sized("small", "1", priority=5),
+    )
+    scheduler = Scheduler(compile_cluster(source), (Profile(),))
+    evicted: list[str] = []
+    for name in ("large", "small"):
+        attempt = scheduler.attempt(ClaimKey("default", name))
+        nomination = scheduler.nominate(attempt)
+        assert nomination is not None
+        evicted += [victim.key.name for victim in nomination.victims]
+    assert evicted == ["least", "last"]
+
+
 def sharing(victim_has: str, *, spare: bool) -> Cluster:
     """A partition for several pods and one for a single pod, of which one can be there at a time.
 

@@ -136,6 +136,7 @@ def supposed_gone(
     They keep their devices: upstream looks no further, unless DRAPreemption is on (KEP-5690).
     """
     before = cycle.snapshot.states_at((node.place,))
+    in_order = list(node.pods)
     for pod in pods:
         cycle.snapshot.remove(pod, node)
     try:
@@ -145,6 +146,8 @@ def supposed_gone(
         # Also if an error ends the attempt.
         for pod in pods:
             cycle.snapshot.add(pod, node)
+        # Of pods that are equally important the first ones stay: upstream tries on a copy of the node.
+        node.pods[:] = in_order
         cycle.snapshot.restore(before)
 
 
