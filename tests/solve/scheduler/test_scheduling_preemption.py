@@ -864,6 +864,32 @@ def test_who_is_evicted_uses_a_shared_claim_no_longer(
         scheduler.bind(key, attempt.chosen)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_more_important_pod_takes_the_nomination_of_another(
+    seed: int,
+) -> None:
+    """It waited for company at first, so that a lesser pod was nominated: the node has one GPU for both."""
+    beside_friend = {
+        "labelSelector": {"matchLabels": {"app": "friend"}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    rules = {"requiredDuringSchedulingIgnoredDuringExecution": [beside_friend]}
+    friend = pod("friend", priority=5)
+    friend["metadata"]["labels"] = {"app": "friend"}
+    source = cluster(
+        device_class(),
+        node("node-0", **{"kubernetes.io/hostname": "node-0"}),
+        resource_slice(gpus(1), pool="node-0"),
+        running("low", "node-0", "gpu-0"),
+        asking("lesser", priority=3),
+        asking("high", priority=5, affinity={"podAffinity": rules}),
+        friend,
+    )
+    plan = dralloc.allocate(source, "scheduler", seed=seed)
+    assert reasons(plan)["high"].endswith("evicts default/low")
+    assert "nominated" not in reasons(plan)["lesser"]
+
+
 def test_a_dry_run_leaves_pods_in_their_order() -> None:
     """Of equal pods the last one goes, also once it was tried, for another pod, who of them could stay."""
 

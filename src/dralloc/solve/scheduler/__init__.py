@@ -166,6 +166,8 @@ class SchedulingRun:
     ) -> None:
         self._nominates = nominates
         self._nominations: dict[ClaimKey, Nomination] = {}
+        # Those who were nominated for a node, until a more important pod was.
+        self._displaced: set[ClaimKey] = set()
         self._cluster = compiled.cluster
         self._demand_of = {
             demand.key: demand
@@ -214,12 +216,14 @@ class SchedulingRun:
             for key in waiting:
                 if key not in tried:
                     tried.update(self._schedule(key))
-            # Only a pod that was bound since can have changed anything.
-            waiting = []
-            if len(self._nodes) > before:
-                waiting = [
-                    key for key in self._failed if self.may_be_helped(key)
-                ]
+            # Only a pod that was bound since can have changed anything for those who have not lost a nomination.
+            helps = len(self._nodes) > before
+            displaced, self._displaced = self._displaced, set()
+            waiting = [
+                key
+                for key in self._failed
+                if key in displaced or (helps and self.may_be_helped(key))
+            ]
 
     def try_once(self, waiting: Sequence[ClaimKey]) -> bool:
         """Try pods that come together, and say whether all of them were bound."""
@@ -502,7 +506,22 @@ class SchedulingRun:
             return
         nomination = self.scheduler.nominate(attempt)
         if nomination is not None:
+            self._displace(nomination)
             self._nominations[key] = nomination
+
+    def _displace(self, by: Nomination) -> None:
+        """Less important pods lose their nomination for a node, and are tried again.
+
+        They may have no room there any more (``getLowerPriorityNominatedPods``).
+        """
+        for key, nomination in tuple(self._nominations.items()):
+            if (
+                nomination.node is by.node
+                and nomination.pod.kind.priority < by.pod.kind.priority
+            ):
+                del self._nominations[key]
+                self.scheduler.withdraw(nomination)
+                self._displaced.add(key)
 
     def _together(self, first: ClaimKey, group: Group) -> list[ClaimKey]:
         """The pods of a group that wait: by priority, then the one that is up, then the others in no order."""
