@@ -847,3 +847,48 @@ def test_what_taints_refuse_keeps_its_counters_up_to_1_36(
         compiled = compile_cluster(objects, modes={Mode.SCHEDULER})
         solution = schedule(compiled, release=Release(leaks_counters=leaks))
         assert len(solution.placements) == (not leaks)
+
+
+def test_shares_that_are_given_back_keep_their_counters_up_to_1_36() -> None:
+    """The same defect: the first share leaves nothing for the other request. Upstream frees its counters as little."""
+
+    def partition(name: str, sort: str, **amounts: str) -> Json:
+        return wire.device(
+            name,
+            {"sort": sort},
+            allowMultipleAllocations=sort == "shared",
+            consumesCounters=wire.consumes("set", **amounts),
+        )
+
+    devices = [
+        partition("both", "shared", slices="1", engines="1"),
+        partition("slice", "shared", slices="1"),
+        partition("engine", "alone", engines="1"),
+    ]
+    slices = [
+        wire.resource_slice(
+            sharedCounters=[wire.counters("set", slices="1", engines="1")],
+            name="counters",
+            pool="a",
+            count=2,
+            nodeName="a",
+        ),
+        wire.resource_slice(devices, name="a", pool="a", count=2, nodeName="a"),
+    ]
+    requests = [
+        wire.request(
+            sort, f"device.attributes['{wire.DRIVER}'].sort == '{sort}'"
+        )
+        for sort in ("shared", "alone")
+    ]
+    objects = wire.cluster(
+        node("a"),
+        wire.device_class(),
+        slices,
+        wire.claim("c", *requests),
+        wire.pod("p", "c"),
+    )
+    for leaks in (True, False):
+        compiled = compile_cluster(objects, modes={Mode.SCHEDULER})
+        solution = schedule(compiled, release=Release(leaks_counters=leaks))
+        assert len(solution.placements) == (not leaks)

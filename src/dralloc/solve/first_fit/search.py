@@ -5,8 +5,8 @@ are taken as listed; inside one request the next device is looked for behind the
 tried and never permutations.
 
 One defect is there on demand, for what a scheduler up to 1.36 answers: a candidate that is refused for its taints or by
-a constraint leaves its counters reserved until the search of the node ends, so that partitions which would fit may not
-be found (kubernetes/kubernetes#140436).
+a constraint leaves its counters reserved until the search of the node ends, and so does a device for several
+allocations that is given back, so that partitions which would fit may not be found (kubernetes/kubernetes#140436).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class DepthFirstSearch:
     Parameters
     ----------
     leaks
-        Whether what is refused keeps its counters until the search ends.
+        Whether what is refused, or shared and given back, keeps its counters until the search ends.
     candidates
         The devices of the node to go through for each alternative, if others are known to be nothing for it.
     """
@@ -305,15 +305,26 @@ class DepthFirstSearch:
     def _refused(self, device: Device) -> None:
         """A device for which there are counters is not taken after all, because of taints or constraints."""
         if self._leaks and not self._ledger.is_open(device):
-            self._ledger.reserve(device)
-            self._leaked.append(device)
+            self._leak(device)
+
+    def _leak(self, device: Device) -> None:
+        self._ledger.reserve(device)
+        self._leaked.append(device)
 
     def _give_back(self, claim: int) -> None:
         grant = self._grants[claim].pop()
         self._ledger.give_back()
         request = self._claims[claim].requests[grant.request]
-        name = request.alternatives[grant.alternative].name
-        self._constraints[claim].remove(name)
+        alternative = request.alternatives[grant.alternative]
+        self._constraints[claim].remove(alternative.name)
+        device = self._problem.devices[grant.device]
+        # The last share goes. Of a device for one allocation the counters are free again.
+        if (
+            self._leaks
+            and device.shareable
+            and not (alternative.admin or self._ledger.is_open(device))
+        ):
+            self._leak(device)
 
 
 def nothing_on(node: Node) -> None:

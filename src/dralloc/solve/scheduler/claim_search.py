@@ -364,8 +364,12 @@ class ClaimSearch(PodClaims):
     def _may_leak(
         self, claims: Sequence[Claim], selected: NodeCandidates
     ) -> bool:
-        """Whether the search may come across devices with counters that taints or constraints refuse."""
+        """Whether the search may come across devices with counters that it refuses, or takes a share of and gives back.
+
+        It refuses what taints and constraints are against. What it gives back it has taken for a part of the claims.
+        """
         problem = self._problem
+        is_in_parts = not _asks_for_one(claims)
         for position, alternative in places(claims):
             listed = selected.lists.get(position)
             reached: Iterable[DeviceIndex] = problem.nodes[
@@ -378,6 +382,8 @@ class ClaimSearch(PodClaims):
                 if not problem.devices[device].consumes:
                     continue
                 if constrained:
+                    return True
+                if is_in_parts and problem.devices[device].shareable:
                     return True
                 if not problem.eligibility.admits(alternative.index, device):
                     return True

@@ -28,7 +28,8 @@ class Release:
         then (``AtomicFIFO`` of client-go) a list is taken over as a whole, by way of a map without order: recorded runs
         of 1.36 show none (rank correlation of attempts with creation below 0.12, ten runs of 400 and 1,000 pods).
     leaks_counters
-        Whether devices that taints or constraints refuse keep their counters until a search ends: up to 1.36 (#140436).
+        Whether devices that taints or constraints refuse, and shared ones that are given back, keep their counters
+        until a search ends: up to 1.36 (#140436).
     """
 
     scores_alternatives: bool = True
