@@ -118,6 +118,19 @@ def test_a_plan_prints_what_is_placed_and_what_is_not() -> None:
     assert [str(demand.key) for demand in plan.unplaced] == ["default/big"]
 
 
+def test_the_names_of_a_plan_are_those_of_what_is_placed() -> None:
+    """Also where other tables come first: those of the tiers, or of what finds no room."""
+    assert list(dralloc.allocate(one_gpu()).names()) == [
+        "default/small",
+        "default/big",
+    ]
+    assert list(dralloc.allocate(one_gpu(), mode="first-fit").names()) == [
+        "default/small"
+    ]
+    nothing = cluster(node(), device_class(), claim("a", request()))
+    assert list(dralloc.allocate(nothing).names()) == []
+
+
 def test_a_plan_is_plain_data_for_json() -> None:
     plan = json.loads(json.dumps(dralloc.allocate(one_gpu()).to_dict()))
     assert plan["status"] == "OPTIMAL"

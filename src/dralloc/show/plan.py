@@ -426,6 +426,11 @@ class Plan(Documented):
                 for grant in granted.get(claim.key, ()):
                     yield placement, claim, grant
 
+    def names(self) -> Iterator[str]:
+        """Yield the names of the pods and claims that are placed."""
+        for placement in self.solution.placements:
+            yield str(self.demands[placement.demand].key)
+
     def parts(self) -> list[Part]:
         """Return the answer as tables and lines."""
         parts: list[Part] = [
