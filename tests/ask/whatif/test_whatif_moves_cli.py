@@ -55,6 +55,26 @@ def test_drain_as_a_table_and_as_json(given: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        (["drain", "node-0", "-f"], ["default/x-node-0"]),
+        (["drain", "node-0", "node-1", "-f"], []),
+        (
+            ["defragment", "--moves", "1"],
+            ["default/x-node-0", "default/wanted"],
+        ),
+    ],
+)
+def test_the_names_are_those_of_the_plan(
+    given: Path, question: list[str], names: list[str]
+) -> None:
+    shown = RUN.invoke(app, ["plan", *question, str(given), "-o", "name"])
+    # Either of the two claims may be the one that moves.
+    printed = shown.stdout.replace("x-node-1", "x-node-0").split()
+    assert printed == names
+
+
 def test_a_drain_that_is_impossible(given: Path) -> None:
     shown = RUN.invoke(
         app, ["plan", "drain", "node-0", "node-1", "-f", str(given)]

@@ -183,6 +183,15 @@ def test_the_fewest_pods() -> None:
     ] == [("node-1", 2)]
 
 
+def test_the_names_are_those_of_the_victims() -> None:
+    """Whoever is deleted by them is neither admitted without victims, nor a victim of kube-scheduler alone."""
+    crowded = three_nodes(TWO_SMALL, ONE_LARGE, waiting(2))
+    assert list(preempt(crowded, pod="default/new").names()) == ["default/z"]
+    roomy = preempt(three_nodes(TWO_SMALL, waiting(2)), pod="default/new")
+    assert roomy.possible
+    assert list(roomy.names()) == []
+
+
 def test_the_lowest_priorities() -> None:
     answer = preempt(
         three_nodes(TWO_SMALL, ONE_LARGE, waiting(2)),

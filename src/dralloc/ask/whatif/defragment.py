@@ -5,7 +5,7 @@ First ordered plans as plain data and as tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Unpack
 
@@ -161,6 +161,12 @@ class Itinerary:
             for device in devices
         )
 
+    def names(self) -> Iterable[str]:
+        """The claims that move or come, in the order of the plan; one that is freed first has two steps."""
+        return dict.fromkeys(
+            change.claim for step in self.steps for change in step.claims
+        )
+
     def table(self) -> Table:
         """The plan, one line for each claim of a step."""
         rows = [
@@ -254,6 +260,10 @@ class Defragmentation(Provisional):
     def moves(self) -> int:
         """The number of claims that move."""
         return len(self.itinerary.outcome.moved)
+
+    def names(self) -> Iterable[str]:
+        """Return the claims that move or come, in the order of the plan."""
+        return self.itinerary.names()
 
     def body(self) -> list[Part]:
         """The answer as tables and lines."""

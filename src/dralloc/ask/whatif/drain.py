@@ -5,7 +5,7 @@ The reason why not all of them can go is looked for in `dralloc.ask.whatif.obsta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Unpack
 
@@ -81,6 +81,10 @@ class Drain(Provisional):
     def conclusion(self) -> str:
         """Say how many of the claims can go."""
         return f"{', '.join(self.nodes)}: {self._verdict()}"
+
+    def names(self) -> Iterable[str]:
+        """Return the claims that move, in the order of the plan."""
+        return self.itinerary.names()
 
     def body(self) -> list[Part]:
         """The answer as tables and lines."""

@@ -252,6 +252,10 @@ class Preemption(Provisional):
             return proven if self.exact else open_
         return f"{proven} as long as none of {counted(len(self.left_out), 'pod')} is evicted that break a rule now"
 
+    def names(self) -> Iterator[str]:
+        """Yield the pods to evict, and never those of kube-scheduler's preemption or those who are admitted."""
+        yield from map(str, self.evicted)
+
     def body(self) -> list[Part]:
         """The answer as tables and lines."""
         return [
