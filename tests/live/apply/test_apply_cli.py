@@ -166,6 +166,20 @@ def test_without_any_fence_nothing_is_written_unless_that_is_wanted(
     assert allocated(server) == ["a", "b"]
 
 
+def test_the_names_are_those_of_what_was_written(
+    server: Simulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not of what has no place; of a rollback, those of the claims that it took back."""
+    server.add(claim("c", request(count=9)), pod("greedy", "c"))
+    written = apply(server, tmp_path, "--dry-run", "client", "-o", "name")
+    assert written.stdout.split() == ["default/serve", "default/train"]
+    with monkeypatch.context() as patched:
+        patched.setattr(Executor, "release", lambda *_: 1 / 0)
+        assert apply(server, tmp_path, "--yes").exit_code == Exit.DEFECT
+    undone = apply(server, tmp_path, "--rollback", "-o", "name")
+    assert sorted(undone.stdout.split()) == ["default/a", "default/b"]
+
+
 def test_what_is_left_alone_is_a_failure(
     server: Simulated, tmp_path: Path
 ) -> None:

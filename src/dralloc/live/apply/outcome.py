@@ -120,6 +120,11 @@ class ApplyOutcome(Documented):
             ]
         )
 
+    def names(self) -> Iterator[str]:
+        """Yield the pods and claims whose claims were written; of a rollback, the claims that it took back."""
+        keys = self.placed if self.taken_back is None else self.taken_back
+        yield from map(str, keys)
+
     def parts(self) -> list[Part]:
         """Return the outcome as tables and lines."""
         broken = (
