@@ -202,12 +202,16 @@ def _planned(
 
     plan, units, asides = run.plan()
     session.warn([*plan.findings, *_holes(run, plan)])
-    if dry is DryRun.CLIENT:
-        return ApplyOutcome(
-            plan=plan, units=tuple(units), asides=tuple(asides), dry=True
-        )
     if session.form in (Form.TABLE, Form.WIDE):
         session.show_tables(planned_parts(plan, units, asides))
+    if dry is DryRun.CLIENT:
+        return ApplyOutcome(
+            plan=plan,
+            units=tuple(units),
+            asides=tuple(asides),
+            dry=True,
+            is_asked=False,
+        )
     if (
         dry is DryRun.NONE
         and not yes

@@ -79,6 +79,19 @@ def test_nothing_is_written_unless_it_is_asked_for(
     assert not (tmp_path / "journal").exists()
 
 
+@pytest.mark.parametrize(
+    ("dry_run", "who_was_asked"),
+    [("server", "asked the server"), ("client", "the server not asked")],
+)
+def test_what_would_be_written_is_shown(
+    server: Simulated, tmp_path: Path, dry_run: str, who_was_asked: str
+) -> None:
+    shown = apply(server, tmp_path, "--dry-run", dry_run).stdout
+    assert " default/train  node-0  a " in shown
+    assert "to write: 2 claims" in shown
+    assert f"would be written ({who_was_asked})" in shown
+
+
 def test_yes_writes(server: Simulated, tmp_path: Path) -> None:
     result = apply(server, tmp_path, "--yes", "--json")
     assert result.exit_code == Exit.DONE, result.output

@@ -61,4 +61,4 @@ class ApplyDocument(Document):
     unasked: Word
     """Why the scheduler could not be asked whether it knew of the fence; null if it was, or had not to be."""
     dry: bool
-    """Whether the server was only asked what it would do."""
+    """Whether nothing was written: the server was only asked what it would do, or not even that."""

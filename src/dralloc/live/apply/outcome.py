@@ -45,7 +45,9 @@ class ApplyOutcome(Documented):
     foreign
         What other runs fenced when the plan was made.
     dry
-        Whether the server was only asked what it would do.
+        Whether nothing was written.
+    is_asked
+        Whether the server was asked what it would do, if nothing was written.
     """
 
     document = ApplyDocument
@@ -60,6 +62,7 @@ class ApplyOutcome(Documented):
     foreign: tuple[HeldFence, ...] = ()
     unasked: str = ""
     dry: bool = False
+    is_asked: bool = True
 
     @property
     def placed(self) -> list[ClaimKey]:
@@ -102,8 +105,9 @@ class ApplyOutcome(Documented):
         """The number of claims that were written, in one line."""
         if self.taken_back is not None:
             return f"taken back: {counted(len(self.taken_back), 'claim')}"
+        asked = "asked the server" if self.is_asked else "the server not asked"
         done = (
-            "would be written (asked the server)"
+            f"would be written ({asked})"
             if self.dry
             else "written and read back"
         )
