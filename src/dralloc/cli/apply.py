@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -32,6 +32,9 @@ class DryRun(StrEnum):
     CLIENT = "client"
     SERVER = "server"
     NONE = "none"
+
+
+_TRIALS: Final = (DryRun.CLIENT, DryRun.SERVER)
 
 
 def apply_command(  # noqa: PLR0913 - one parameter per option
@@ -97,6 +100,10 @@ def apply_command(  # noqa: PLR0913 - one parameter per option
     if sum(map(bool, (resume, rollback, status, lift))) > 1:
         raise ApplyError(
             "--resume, --rollback, --status and --lift: one of them at a time"
+        )
+    if (resume or rollback or lift) and dry_run in _TRIALS:
+        raise ApplyError(
+            f"--dry-run={dry_run}: --resume, --rollback and --lift write what they do, and cannot be tried"
         )
     with (
         live.server() as server,

@@ -249,6 +249,29 @@ def test_a_fence_that_nobody_may_lift_is_no_defect(tmp_path: Path) -> None:
     assert denied.stderr.splitlines()[-1].endswith(": HTTP 403: nobody may")
 
 
+@pytest.mark.parametrize(
+    "action", [["--resume"], ["--rollback"], ["--lift", "all"]]
+)
+@pytest.mark.parametrize("dry_run", ["client", "server"])
+def test_what_ends_a_run_is_not_tried(
+    tmp_path: Path, action: list[str], dry_run: str
+) -> None:
+    server = begun()
+    TaintRuleFence(run_on(server).objects, "run-7").take(
+        "gpu.example.com/pool-0"
+    )
+    JournalFile(tmp_path / "journal").add(
+        JournalStep.BEGIN, run="run-7", fence="device taints", gate="", units=[]
+    )
+    tried = apply(server, tmp_path, *action, "--dry-run", dry_run)
+    assert tried.exit_code == Exit.INPUT
+    assert f"--dry-run={dry_run}" in tried.stderr
+    assert len(server.of("devicetaintrules")) == 1
+    done = apply(server, tmp_path, *action, "--dry-run", "none")
+    assert done.exit_code in (Exit.DONE, Exit.FAILED)
+    assert server.of("devicetaintrules") == []
+
+
 def test_one_thing_at_a_time(tmp_path: Path) -> None:
     assert (
         apply(begun(), tmp_path, "--status", "--resume").exit_code == Exit.INPUT
