@@ -189,5 +189,16 @@ def test_a_full_disk_is_one_line(command: str) -> None:
     )
 
 
-def test_no_output_at_all_is_no_failure() -> None:
-    assert shell(f"dralloc allocate {MODEL} >&- 2>&-").returncode == Exit.DONE
+@pytest.mark.parametrize("command", ["allocate", "redact"])
+def test_no_output_at_all_is_no_failure(command: str) -> None:
+    assert shell(f"dralloc {command} {MODEL} >&- 2>&-").returncode == Exit.DONE
+    assert shell(f"dralloc {command} {MODEL} -q >&-").stderr == ""
+
+
+@pytest.mark.parametrize("command", ["allocate", "redact", "validate"])
+def test_no_input_at_all_is_one_line(command: str) -> None:
+    ended = shell(f"dralloc {command} - <&-")
+    assert (ended.returncode, ended.stderr) == (
+        Exit.INPUT,
+        "error: <stdin>: is closed\n",
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from io import BytesIO
 from pathlib import Path
@@ -110,7 +111,9 @@ def _write(
         if target == STDOUT:
             buffer = BytesIO()  # all of it or nothing, here too
             write_objects(written, buffer)
-            typer.get_binary_stream("stdout").write(buffer.getbuffer())
+            # Whoever closes the standard output wants no output at all.
+            if sys.stdout is not None:
+                typer.get_binary_stream("stdout").write(buffer.getbuffer())
         else:
             save(written, target)
     if redaction:

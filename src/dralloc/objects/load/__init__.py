@@ -321,6 +321,10 @@ class Loading:
                 continue
             seen.add(path)
             if path == STDIN:
+                # Whoever starts a program may close its standard input: Python has none then.
+                if stdin is None and sys.stdin is None:
+                    self._note(self.reader.errors, "<stdin>", "is closed")
+                    continue
                 self.add_text((stdin or sys.stdin.buffer).read(), "<stdin>")
             else:
                 self._add_path(Path(path))
