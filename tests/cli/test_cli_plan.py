@@ -308,6 +308,14 @@ def test_nodes_of_a_kind_offer_the_same(zones: Path) -> None:
         (["--kind", "a=none"], '--kind a=none: node "none" does not exist'),
         (["--kind", "a=size=7"], "--kind a=size=7: no node has the label"),
         (["--kind", "a"], "--kind a: expected NAME=NODE or NAME=LABEL=VALUE"),
+        (
+            ["--kind", "a=small", "--kind", "a=large"],
+            "--kind a: is given twice",
+        ),
+        (
+            ["--price", "small=2", "--price", "small=3"],
+            "--price small: is given twice",
+        ),
         (["--price", "b=2"], "--price b: there is no such kind of node, only"),
         (
             ["--price", "small=2"],

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeVar
 
 import typer
+
+from dralloc.objects.errors import DrallocError
 
 __all__ = [
     "STDOUT",
@@ -25,7 +28,27 @@ __all__ = [
     "Pruning",
     "Quiet",
     "Seeds",
+    "by_name",
 ]
+
+
+T = TypeVar("T")
+
+
+def by_name(option: str, pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
+    """Return what an option that may be given several times says of each name.
+
+    Raises
+    ------
+    DrallocError
+        It is given twice for one name: one of the two would be lost without a word.
+    """
+    said: dict[str, T] = {}
+    for name, value in pairs:
+        if name in said:
+            raise DrallocError(f"{option} {name}: is given twice")
+        said[name] = value
+    return said
 
 
 class Form(StrEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -13,7 +13,7 @@ import dralloc
 from dralloc.cli.completion import names_of
 from dralloc.cli.console import Answers
 from dralloc.cli.option_sets import ANSWER, SCHEDULER, SEARCH
-from dralloc.cli.options import AnyPaths
+from dralloc.cli.options import AnyPaths, by_name
 from dralloc.objects.choices import Choices
 from dralloc.objects.errors import DrallocError
 
@@ -125,8 +125,8 @@ def fewest_command(  # noqa: PLR0913 - one parameter per option
 
     entries, kinds, prices = (
         mix.entries(),
-        _kinds(kind or ()),
-        dict(map(parse_price, price or ())),
+        by_name("--kind", map(_kind, kind or ())),
+        by_name("--price", map(parse_price, price or ())),
     )
     with session.asking(
         paths, choices, "looking for the fewest nodes"
@@ -137,16 +137,13 @@ def fewest_command(  # noqa: PLR0913 - one parameter per option
     session.answer(answer)
 
 
-def _kinds(texts: Sequence[str]) -> dict[str, str]:
-    kinds = {}
-    for text in texts:
-        name, _, node_or_label = text.partition("=")
-        if not name or not node_or_label:
-            raise DrallocError(
-                f"--kind {text}: expected NAME=NODE or NAME=LABEL=VALUE"
-            )
-        kinds[name] = node_or_label
-    return kinds
+def _kind(text: str) -> tuple[str, str]:
+    name, _, node_or_label = text.partition("=")
+    if not name or not node_or_label:
+        raise DrallocError(
+            f"--kind {text}: expected NAME=NODE or NAME=LABEL=VALUE"
+        )
+    return name, node_or_label
 
 
 def layout_command(

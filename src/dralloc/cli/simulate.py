@@ -12,7 +12,7 @@ import typer
 import dralloc
 from dralloc.cli.console import Answers
 from dralloc.cli.option_sets import SIMULATE
-from dralloc.cli.options import STDOUT, Paths
+from dralloc.cli.options import STDOUT, Paths, by_name
 from dralloc.cli.rows import Rows
 from dralloc.objects.choices import MAX_SEED, Choices, Durations
 from dralloc.objects.errors import DrallocError
@@ -243,7 +243,7 @@ def _arrivals(
     Raises
     ------
     DrallocError
-        There is none of them, or more than one; or a share has another form.
+        There is none of them, or more than one; or a share has another form, or is given twice.
     """
     from dralloc.lab.simulate import PoissonArrivals
     from dralloc.lab.traces import recorded_pods
@@ -258,7 +258,7 @@ def _arrivals(
     if trace is not None:
         return cluster, trace
     return cluster, PoissonArrivals(
-        dict(map(_share, drawn.mix or ())),
+        by_name("--mix", map(_share, drawn.mix or ())),
         per_hour=drawn.per_hour,
         hours=drawn.hours,
         mean_hours=drawn.mean_hours,

@@ -929,6 +929,8 @@ def test_the_command_wants_one_source_of_arrivals() -> None:
     assert simulate(SMALLEST, "--mix", "any=much").stderr == (
         "error: --mix any=much: expected TEMPLATE=SHARE, with a number for a share\n"
     )
+    twice = simulate(SMALLEST, "--mix", "large=1", "--mix", "large=3")
+    assert twice.stderr == "error: --mix large: is given twice\n"
 
 
 @pytest.mark.parametrize("option", ["--to", "--report"])
