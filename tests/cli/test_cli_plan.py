@@ -131,6 +131,14 @@ def test_four_claims_have_no_front(halves: Path) -> None:
     )
 
 
+def test_headroom_takes_no_numbers(halves: Path) -> None:
+    result = plan("headroom", halves, "--claim", "half=3")
+    assert result.exit_code == Exit.INPUT
+    assert result.stderr == (
+        "error: default/half=3: headroom counts single copies; it takes no number\n"
+    )
+
+
 def test_fewest_nodes_for_all_that_is_pending(halves: Path) -> None:
     document = answer("fewest-nodes", halves)
     assert document["mix"] == [

@@ -612,7 +612,8 @@ def headroom(
     Raises
     ------
     DrallocError
-        There is no such claim, template, pod or node, or more than three of them are to be had together.
+        There is no such claim, template, pod or node, more than three of them are to be had together, or there is a
+        number with one of them.
 
     Examples
     --------
@@ -624,6 +625,13 @@ def headroom(
     if len(mix_entries) > MOST_ENTRIES:
         raise DrallocError(
             f"headroom for {len(mix_entries)} claims: fronts are found for {MOST_ENTRIES} at most"
+        )
+    numbered_entry = next(
+        (entry for entry in mix_entries if entry.number not in (None, 1)), None
+    )
+    if numbered_entry is not None:
+        raise DrallocError(
+            f"{numbered_entry.title}={numbered_entry.number}: headroom counts single copies; it takes no number"
         )
     options = Choices.of(
         choices, words, unused=("gang", "caps", "fair", "keep")
