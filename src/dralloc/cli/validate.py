@@ -61,6 +61,10 @@ def validate_command(  # noqa: PLR0913 - one parameter per option
         session.print_lines(shown.lines())
         if not session.no_headers:
             session.show([Line(validation.headline, "bold")])
+    elif session.form is Form.WIDE:
+        _, *tables = shown.parts()
+        # What is hidden counts, too, as without -o wide.
+        session.show_tables([Line(validation.headline, "bold"), *tables])
     else:
         session.answer(shown)
     failing = Level.WARNING if strict else Level.ERROR

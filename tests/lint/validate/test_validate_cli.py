@@ -97,6 +97,15 @@ def test_only_the_level_that_is_asked_for(write) -> None:  # type: ignore[no-unt
     )
 
 
+@pytest.mark.parametrize("form", ["table", "wide"])
+def test_what_is_hidden_is_counted(write, form: str) -> None:  # type: ignore[no-untyped-def]
+    """With --strict it is why the command fails."""
+    hidden = ["--strict", "--level", "error", "-o", form]
+    result = run(write(WARNED), *hidden)
+    assert result.exit_code == Exit.FAILED
+    assert result.stdout.split("\n")[0] == "0 errors, 1 warning, 0 remarks"
+
+
 def test_unknown_fields_are_warnings(write) -> None:  # type: ignore[no-untyped-def]
     (only,) = json.loads(
         run(write([edited(WHOLE[1], {"spec.colour": "red"})]), "--json").stdout
