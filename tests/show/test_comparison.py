@@ -222,6 +222,24 @@ def test_any_answers_can_be_compared() -> None:
     assert gained(comparison).get_title(loc="left") == comparison.gain.heading
 
 
+@pytest.mark.parametrize(
+    "name", ["optimal", "optimum", "first fit", "scheduler", "kube-scheduler"]
+)
+def test_a_policy_is_not_called_as_another_answer(name: str) -> None:
+    class Named:
+        def __init__(self) -> None:
+            self.name = name
+
+        def order(self, pods: Sequence[object]) -> Sequence[object]:
+            return pods
+
+        def __call__(self, _pod: object, nodes: Sequence[object]) -> object:
+            return nodes[0]
+
+    with pytest.raises(DrallocError, match=f"a policy is called {name}, as"):
+        dralloc.compare(dralloc.example(), modes=["best-fit", Named()])  # type: ignore[list-item] # it needs no types
+
+
 def test_the_optimum_beside_kube_scheduler_alone() -> None:
     comparison = compared("scheduler,optimal")
     assert list(comparison.answers) == ["scheduler", "optimum"]

@@ -32,7 +32,7 @@ from dralloc.objects.value_kinds import (
     instance_of,
     takes,
 )
-from dralloc.show.comparison import Comparison, Scheduled
+from dralloc.show.comparison import TAKEN_NAMES, Comparison, Scheduled
 from dralloc.show.plan import Plan
 from dralloc.solve.optimum.component import export
 from dralloc.solve.policies import Policy, policy_name, way_of
@@ -173,7 +173,7 @@ def _compared(
     ChoiceError
         A word stands for nothing.
     DrallocError
-        There are less than two, or two policies of one name.
+        There are less than two, or two policies of one name, or one that is called as an answer of dralloc is.
     """
     words = modes.split(",") if isinstance(modes, str) else list(modes)
     ways: dict[Mode | str, Mode | str | Policy] = {}
@@ -182,6 +182,10 @@ def _compared(
         for text in texts:
             way = way_of(text.strip() if isinstance(text, str) else text)
             name = way if isinstance(way, Mode) else policy_name(way)
+            if not isinstance(way, str) and name in TAKEN_NAMES:
+                raise DrallocError(
+                    f"modes to compare: a policy is called {name}, as an answer of dralloc is: give it another name"
+                )
             if ways.setdefault(name, way) is not way and not isinstance(
                 way, str
             ):

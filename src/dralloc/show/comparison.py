@@ -36,7 +36,13 @@ from dralloc.show.question import (
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Comparison", "Difference", "Scheduled", "answer_words"]
+__all__ = [
+    "TAKEN_NAMES",
+    "Comparison",
+    "Difference",
+    "Scheduled",
+    "answer_words",
+]
 
 _SHOWN: Final = 20
 
@@ -88,6 +94,10 @@ _TITLES: Final = {
     Mode.FIRST_FIT: "first fit",
     Mode.OPTIMAL: "optimum",
 }
+
+
+TAKEN_NAMES: Final = frozenset((*Mode, *_WORDS.values(), *_TITLES.values()))
+"""What a policy of one's own cannot be called beside others: it would be taken for another answer."""
 
 
 def answer_words(mode: Mode | str) -> str:
