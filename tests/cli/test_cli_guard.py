@@ -153,6 +153,27 @@ def test_a_command_line_that_cannot_be_used_is_one_line(
     assert words in line
 
 
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        (["allocate", MODEL, "--json", "-o", "yaml"], "--json and -o yaml"),
+        (["study", MODEL, "--to", "-", "--json"], "--to - and -o json"),
+        (
+            ["simulate", MODEL, "--recorded", "--to", "-", "-o", "yaml"],
+            "--to - and -o yaml",
+        ),
+        (["validate", MODEL, "--sarif", "-o", "name"], "--sarif and -o name"),
+    ],
+)
+def test_one_form_is_asked_for(arguments: list[str], options: str) -> None:
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout, result.stderr) == (
+        Exit.INPUT,
+        "",
+        f"error: {options}: only one of them\n",
+    )
+
+
 @pytest.mark.parametrize("arguments", [[], ["plan"]])
 def test_without_a_command_there_is_help(arguments: list[str]) -> None:
     result = run(*arguments)

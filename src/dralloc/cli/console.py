@@ -459,6 +459,22 @@ class Printing(Session):
     as_json: AsJson = False
     no_headers: NoHeaders = False
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.as_json and self.output not in (Form.TABLE, Form.JSON):
+            raise DrallocError(f"--json and -o {self.output}: only one of them")
+
+    def require_own_form(self, option: str) -> None:
+        """Refuse an option that prints something else than the answer beside another form of the answer.
+
+        Raises
+        ------
+        DrallocError
+            Another form is asked for.
+        """
+        if self.form is not Form.TABLE:
+            raise DrallocError(f"{option} and -o {self.form}: only one of them")
+
     @property
     def form(self) -> Form:
         """The form that is asked for."""

@@ -192,6 +192,8 @@ def simulate_command(  # noqa: PLR0913 - one parameter per option
     from dralloc.objects.save import require_writable, write_text
 
     # A run takes hours: what cannot be written is refused before it.
+    if to == STDOUT:
+        session.require_own_form("--to -")
     if report is not None:
         from dralloc.show.page import page_renderer
 

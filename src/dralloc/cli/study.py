@@ -71,6 +71,8 @@ def study_command(  # noqa: PLR0913 - one parameter per option
     from dralloc.objects.save import require_writable, write_text
 
     file = None if to == STDOUT else to
+    if to == STDOUT:
+        session.require_own_form("--to -")
     if file:
         require_writable(file)
     with session.counting("study") as progress:

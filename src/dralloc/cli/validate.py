@@ -46,6 +46,8 @@ def validate_command(  # noqa: PLR0913 - one parameter per option
     )
     from dralloc.objects.load import read
 
+    if sarif:
+        session.require_own_form("--sarif")
     with session.busy("checking"):
         reading = read(*paths, limits=session.limits)
         validation = validate_reading(
