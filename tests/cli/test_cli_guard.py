@@ -174,6 +174,25 @@ def test_one_form_is_asked_for(arguments: list[str], options: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["report", MODEL, "--to", "-"],
+        ["export-model", MODEL, "--to", "-"],
+        ["simulate", MODEL, "--recorded", "--report", "-"],
+    ],
+)
+def test_what_is_a_file_is_not_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    """Nor does a file get the name that stands for standard output elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout) == (Exit.INPUT, "")
+    assert "is written to a file, and not to standard output" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("arguments", [[], ["plan"]])
 def test_without_a_command_there_is_help(arguments: list[str]) -> None:
     result = run(*arguments)

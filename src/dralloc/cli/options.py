@@ -29,10 +29,25 @@ __all__ = [
     "Quiet",
     "Seeds",
     "by_name",
+    "require_file",
 ]
 
 
 T = TypeVar("T")
+
+
+def require_file(option: str, path: Path | None) -> None:
+    """Refuse standard output where only files are written: a file would get its name.
+
+    Raises
+    ------
+    DrallocError
+        The path stands for standard output.
+    """
+    if path == STDOUT:
+        raise DrallocError(
+            f"{option} -: this is written to a file, and not to standard output"
+        )
 
 
 def by_name(option: str, pairs: Iterable[tuple[str, T]]) -> dict[str, T]:

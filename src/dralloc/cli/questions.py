@@ -15,7 +15,7 @@ import dralloc
 from dralloc.cli.completion import names_of
 from dralloc.cli.console import Answers, Asking
 from dralloc.cli.option_sets import ANSWER, EXPLAINED, READ, SCHEDULER
-from dralloc.cli.options import AnyPaths, Modes, Seeds
+from dralloc.cli.options import AnyPaths, Modes, Seeds, require_file
 from dralloc.objects.choices import AnswerName, Choices, ModeName
 
 __all__ = [
@@ -87,6 +87,7 @@ def export_model_command(
     session: Asking,
 ) -> None:
     """Write the exact model of what is pending, with its objective, for other solvers."""
+    require_file("--to", to)
     with session.asking(paths, choices, "model of {} claims") as cluster:
         dralloc.export_model(cluster, to, choices=choices)
 

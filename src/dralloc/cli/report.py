@@ -11,7 +11,7 @@ import typer
 import dralloc
 from dralloc.cli.console import Answers
 from dralloc.cli.option_sets import SCHEDULER
-from dralloc.cli.options import AnyPaths, Modes, Seeds
+from dralloc.cli.options import AnyPaths, Modes, Seeds, require_file
 from dralloc.objects.choices import Choices
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def report_command(  # noqa: PLR0913 - one parameter per option
     from dralloc.objects.save import require_writable, write_text
     from dralloc.show.page import page_renderer
 
+    require_file("--to", to)
     page = page_renderer()
     require_writable(to)
     records: list[Progress] = []

@@ -12,7 +12,7 @@ import typer
 import dralloc
 from dralloc.cli.console import Answers
 from dralloc.cli.option_sets import SIMULATE
-from dralloc.cli.options import STDOUT, Paths, by_name
+from dralloc.cli.options import STDOUT, Paths, by_name, require_file
 from dralloc.cli.rows import Rows
 from dralloc.objects.choices import MAX_SEED, Choices, Durations
 from dralloc.objects.errors import DrallocError
@@ -192,6 +192,7 @@ def simulate_command(  # noqa: PLR0913 - one parameter per option
     from dralloc.objects.save import require_writable, write_text
 
     # A run takes hours: what cannot be written is refused before it.
+    require_file("--report", report)
     if to == STDOUT:
         session.require_own_form("--to -")
     if report is not None:
