@@ -101,7 +101,13 @@ def _completed_for_shell(
     ------
     ChoiceError
         There is no completion for this shell.
+    DrallocError
+        It is called as a plugin: what Typer writes for two words would take the completion of the first one away.
     """
+    if " " in name and arguments and arguments[0] in (_SHOW, _INSTALL):
+        raise DrallocError(
+            f"{arguments[0]}: {name} has no completion of its own; dralloc {arguments[0]} is for dralloc"
+        )
     if len(arguments) != 2 or arguments[0] not in (_SHOW, _INSTALL):
         return False
     option, shell = arguments

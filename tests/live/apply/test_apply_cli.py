@@ -226,6 +226,33 @@ def test_it_is_kubectls_plugin(
     assert "--namespace" in shown
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--show-completion"],
+        ["--show-completion", "bash"],
+        ["--install-completion", "zsh"],
+    ],
+)
+def test_kubectls_own_completion_is_left_alone(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+) -> None:
+    from dralloc.cli import kubectl
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("sys.argv", ["kubectl-dralloc", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        kubectl()
+    assert ended.value.code == Exit.INPUT
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "kubectl dralloc has no completion of its own" in told.err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_claim_that_the_fence_does_not_keep_away_is_named(
     server: Simulated, tmp_path: Path
 ) -> None:
