@@ -196,7 +196,7 @@ def without_seconds(text: str) -> str:
     return re.sub(r"[-\d.]+(e-\d+)?| +", " ", text)
 
 
-@pytest.mark.parametrize("columns", ["80", ""])
+@pytest.mark.parametrize("columns", ["80", "", "0"])
 @pytest.mark.parametrize("command", ABOUT_FILES)
 def test_no_name_is_split_and_no_line_is_wrapped(
     command: str,
@@ -218,7 +218,7 @@ def test_no_name_is_split_and_no_line_is_wrapped(
     assert len(told) == len(set(told))
 
 
-@pytest.mark.parametrize("columns", ["80", ""])
+@pytest.mark.parametrize("columns", ["80", "", "0"])
 @pytest.mark.parametrize("command", ABOUT_SERVERS)
 def test_neither_is_by_commands_about_live_clusters(
     command: str,
@@ -241,7 +241,7 @@ def test_neither_is_by_commands_about_live_clusters(
     expect_whole_lines(*results)
 
 
-@pytest.mark.parametrize("columns", ["80", ""])
+@pytest.mark.parametrize("columns", ["80", "", "0"])
 @pytest.mark.parametrize("command", ABOUT_OTHERS)
 def test_neither_is_by_commands_about_other_things(
     command: str,

@@ -88,6 +88,14 @@ def test_nothing_is_wrapped_and_nothing_is_cut() -> None:
     ]
 
 
+@pytest.mark.parametrize("columns", ["0", "1", "80"])
+def test_the_width_of_a_terminal_does_not_matter_to_text(
+    columns: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert as_text([Line("a word and another one")]) == "a word and another one"
+
+
 def test_wide_characters_take_two_columns() -> None:
     shown = as_text([Table("", ("a", "b"), [("漢字", "x"), ("kanji", "y")])])
     assert shown.split("\n")[1:] == [" a      b", " 漢字   x", " kanji  y"]

@@ -40,6 +40,7 @@ from dralloc.objects.errors import (
     Finding,
 )
 from dralloc.objects.report import (
+    WIDTH,
     Line,
     Part,
     one_line,
@@ -268,8 +269,12 @@ class Session:
     _warnings: set[str] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
-        self.out = _Console(highlight=False)
-        self.err = _Console(stderr=True, highlight=False)
+        # Whoever has no terminal may say that it has no columns: nothing at all would be printed then.
+        columns = os.environ.get("COLUMNS", "")
+        is_zero = columns.isdecimal() and not int(columns)
+        width = WIDTH if is_zero else None
+        self.out = _Console(highlight=False, width=width)
+        self.err = _Console(stderr=True, highlight=False, width=width)
 
     def show(
         self, parts: Iterable[Part], *, wide: bool = False, headers: bool = True

@@ -144,7 +144,9 @@ def _padded(text: str, width: int, column: str) -> str:
 def as_text(parts: Iterable[Part]) -> str:
     """Return the parts as plain text."""
     out = StringIO()
-    show(Console(file=out, no_color=True, highlight=False), parts)
+    # The width of the terminal does not matter, but nothing at all is printed where it is 0.
+    console = Console(file=out, no_color=True, highlight=False, width=WIDTH)
+    show(console, parts)
     return out.getvalue().removesuffix("\n")
 
 
