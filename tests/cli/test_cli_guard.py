@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner, Result
 
 import dralloc
@@ -16,6 +17,14 @@ from conftest import ROOT
 from dralloc.cli import app
 from dralloc.cli.console import Exit
 from dralloc.objects.errors import CheckError, DrallocError
+from wire import (
+    claim,
+    device_class,
+    gpus,
+    node,
+    request,
+    resource_slice,
+)
 
 MODEL = str(ROOT / "models" / "gang")
 
@@ -227,6 +236,21 @@ def test_a_full_disk_is_one_line(command: str) -> None:
     assert (
         ended.stderr == f"error: input or output: {os.strerror(errno.ENOSPC)}\n"
     )
+
+
+@pytest.mark.parametrize("form", ["table", "name", "json", "yaml"])
+def test_what_the_output_cannot_encode_is_an_escape(
+    form: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "cluster.yaml"
+    objects = node("n-\u4e2d"), claim("c-\u4e2d", request())
+    slices = resource_slice(gpus(1), nodeName="n-\u4e2d")
+    path.write_text(yaml.safe_dump_all([device_class(), slices, *objects]))
+    ended = shell(
+        f"PYTHONIOENCODING=latin-1 dralloc allocate {path} -q -o {form}"
+    )
+    assert (ended.returncode, ended.stderr) == (Exit.DONE, "")
+    assert "c-\\u4e2d" in ended.stdout.lower()
 
 
 @pytest.mark.parametrize("command", ["allocate", "redact"])

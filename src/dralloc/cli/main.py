@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import re
+import sys
 from collections.abc import Callable
+from io import TextIOWrapper
 from typing import Annotated, Any, Final
 
 import typer
@@ -175,6 +177,9 @@ def main(name: str = "dralloc") -> None:
     # A command ends soon, and nearly all that it makes is there to stay: looking for garbage would take a tenth of its
     # time.
     gc.disable()
+    # What the encoding of the output lacks is shown as an escape: an answer would end where it comes.
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     app(prog_name=name)
 
 
