@@ -390,6 +390,11 @@ class Asking(Reader):
     kubeconfig: Kubeconfig = None
     plan: PlanFile = None
 
+    @property
+    def is_live(self) -> bool:
+        """Whether a live cluster is read."""
+        return bool(self.live or self.context or self.kubeconfig)
+
     @contextmanager
     def asking(
         self, paths: Iterable[Path], choices: Choices, doing: str
@@ -409,11 +414,7 @@ class Asking(Reader):
         """
         from dralloc.compile.compiler.remarks import other_version
 
-        live = (
-            [self._snapshot()]
-            if self.live or self.context or self.kubeconfig
-            else []
-        )
+        live = [self._snapshot()] if self.is_live else []
         sources: list[Path | ClusterSnapshot] = [*live, *paths]
         if not sources:
             raise DrallocError(_NOTHING)

@@ -72,9 +72,17 @@ def report_command(  # noqa: PLR0913 - one parameter per option
         str(finding) for finding in (*cluster.findings, *result.findings)
     ]
     with session.busy("drawing"):
-        source = title or " ".join(map(str, paths)) or "the live cluster"
+        live = ["the live cluster"] if session.is_live else []
+        chosen = dict(_chosen(invocation.params))
+        if session.plan is not None:
+            chosen["plan"] = str(session.plan)
         about = page.Circumstances(
-            source, dict(_chosen(invocation.params)), records, remarks, timings
+            " ".join([*live, *map(str, paths)]),
+            chosen,
+            records,
+            remarks,
+            timings,
+            title,
         )
         text = page.render(result, about)
     write_text(text, to)
@@ -86,7 +94,10 @@ def _chosen(parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield what was chosen, in words; without what was left at nothing."""
     for name in SCHEDULER:
         value = parameters[name]
-        if value and name != "pruning":
+        if name == "pruning":
+            value = "no" if value is False else None
+        # Of steps, none at all is a choice, too.
+        if value or (name == "steps" and value is not None):
             text = (
                 "yes"
                 if value is True

@@ -40,6 +40,26 @@ def test_a_page_is_written(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["page.html"]
 
 
+def test_the_page_says_what_it_is_about_and_what_was_read(
+    tmp_path: Path,
+) -> None:
+    """Also where it has a title, starts from a plan, and where an option is nothing."""
+    path, plan = tmp_path / "page.html", tmp_path / "plan.json"
+    saved = CliRunner().invoke(
+        app, ["allocate", str(MODEL), "--mode", "first-fit", "--json"]
+    )
+    plan.write_text(saved.stdout)
+    options = ("--title", "Team A", "--plan", plan, "--steps", "0")
+    written = report(MODEL, "--to", path, *options, "--no-pruning")
+    assert written.exit_code == Exit.DONE
+    text = path.read_text()
+    assert "<h1>dralloc report: Team A</h1>" in text
+    assert f"<dt>input</dt><dd>{MODEL}</dd>" in text
+    assert f"<dt>plan</dt><dd>{plan}</dd>" in text
+    assert "<dt>steps</dt><dd>0</dd>" in text
+    assert "<dt>pruning</dt><dd>no</dd>" in text
+
+
 def test_caps_and_fairness_are_on_the_page(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     arguments = ("--cap", "blue=memory:40Gi", "--fair", "memory")

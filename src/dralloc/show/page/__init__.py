@@ -131,7 +131,7 @@ def report(answer: Answer, output: Path | str, *, title: str = "") -> None:
 
     page = page_renderer()
     if isinstance(answer, Comparison):
-        about = page.Circumstances(title, timed=False)
+        about = page.Circumstances(timed=False, title=title)
         text = page.render(answer, about)
     elif isinstance(answer, page.OverTime):
         text = page.render_over_time(answer, title)

@@ -259,7 +259,7 @@ class Circumstances:
     Parameters
     ----------
     source
-        What was read, e.g. paths; part of the page's title.
+        What was read, e.g. paths; the page's title has it where there is no other.
     options
         Choices by name.
     progress
@@ -268,6 +268,8 @@ class Circumstances:
         What is remarkable about the input.
     timed
         Whether to show seconds. Without them, equal answers give equal pages.
+    title
+        What the page is about, in its title.
     """
 
     source: str = ""
@@ -275,6 +277,7 @@ class Circumstances:
     progress: Sequence[Progress] = ()
     remarks: Sequence[str] = ()
     timed: bool = True
+    title: str = ""
 
 
 def _tile(words: str) -> str:
@@ -302,11 +305,10 @@ def render(comparison: Comparison, about: Circumstances | None = None) -> str:
         for words, plan in zip(names[:-1], comparison.plans, strict=False)
     ]
     source = {"input": about.source} if about.source else {}
+    subject = about.title or about.source
     return rendered(
         "page.html",
-        title=f"dralloc report: {about.source}"
-        if about.source
-        else "dralloc report",
+        title=f"dralloc report: {subject}" if subject else "dralloc report",
         comparison=comparison,
         best=best,
         gain=comparison.gain,
