@@ -349,6 +349,23 @@ def test_upstream_evicts_for_devices_where_it_frees_them() -> None:
     assert [victim.pod.name for victim in answer.upstream.victims] == ["x", "y"]
 
 
+def test_more_pods_are_not_said_to_do_where_upstream_evicts_fewer() -> None:
+    """Two cheap ones in place of one that is dear."""
+    cheap = [*running("x", "node-0", "gpu-0"), *running("y", "node-0", "gpu-1")]
+    dear = running("z", "node-1", "gpu-0", "gpu-1")
+    for objects, cost in ((cheap, "1"), (dear, "9")):
+        for wire in objects:
+            wire["metadata"].setdefault("annotations", {})["cost"] = cost
+    answer = preempt(
+        three_nodes(cheap, dear, waiting(2)), pod="default/new", cost="cost"
+    )
+    assert victims(answer) == ["x", "y"]
+    assert [victim.pod.name for victim in answer.upstream.victims] == ["z"]
+    shown = str(answer)
+    assert "preemption evicts 1, and this answer 2." in shown
+    assert "would do" not in shown
+
+
 def test_without_the_gate_upstream_evicts_nobody_for_devices() -> None:
     answer = preempt(
         three_nodes(TWO_SMALL, ONE_LARGE, waiting(2)),

@@ -104,9 +104,14 @@ class UpstreamPreemption:
                 f"\nkube-scheduler's preemption does not help: {self.message}"
             )
         elif self.victims and eviction_count is not None:
-            yield Line(
-                f"\nkube-scheduler's preemption evicts {len(self.victims)} where {eviction_count} would do."
+            count = len(self.victims)
+            # What is cheapest by priorities or an annotation may be more pods.
+            fewer = (
+                f" where {eviction_count} would do"
+                if eviction_count < count
+                else f", and this answer {eviction_count}"
             )
+            yield Line(f"\nkube-scheduler's preemption evicts {count}{fewer}.")
 
 
 def _upstream_preemption(
