@@ -222,6 +222,37 @@ def test_any_answers_can_be_compared() -> None:
     assert gained(comparison).get_title(loc="left") == comparison.gain.heading
 
 
+def test_who_is_placed_without_devices_is_in_the_tables() -> None:
+    """Room on the node is all that the pods need: only one finds it, and not the same with each answer."""
+    container = {
+        "name": "main",
+        "resources": {"requests": {"cpu": "1"}, "claims": [{"name": "c"}]},
+    }
+    tight = cluster(
+        {**node(), "status": {"allocatable": {"cpu": "1", "pods": "9"}}},
+        claim("c"),
+        *(pod(name, "c", containers=[container]) for name in "xyz"),
+    )
+    comparison = dralloc.compare(tight, modes=EVERY_MODE)
+    for plan in comparison.plans:
+        (key,) = placed(plan)
+        (shown,) = (
+            part
+            for part in plan.parts()
+            if isinstance(part, Table) and part.title == "Placed"
+        )
+        assert [row[:3] for row in shown.rows] == [(key, "node-0", "c")]
+        rows = placements_table(plan, "").rows
+        assert [(row[0], row[1], row[5]) for row in rows] == [
+            (key, "node-0", "now")
+        ]
+    for difference, table in zip(
+        comparison.differences, comparison.gains_and_losses(), strict=True
+    ):
+        named = [row[0] for row in table.rows]
+        assert named == list(map(str, difference.demands))
+
+
 @pytest.mark.parametrize(
     "name", ["optimal", "optimum", "first fit", "scheduler", "kube-scheduler"]
 )

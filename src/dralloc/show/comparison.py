@@ -450,10 +450,16 @@ class Comparison(Documented):
             if key in shown:
                 device = best.compiled.problem.devices[grant.device].id.device
                 devices[key, best.node_of(placement)].append(device)
-        return [
+        rows = [
             (str(key), self._sizes[key], node, ", ".join(names))
             for (key, node), names in devices.items()
         ]
+        for placement in best.without_devices():
+            key = best.demands[placement.demand].key
+            if key in shown:
+                node = best.node_of(placement)
+                rows.append((str(key), self._sizes[key], node, ""))
+        return rows
 
     def _losses(self) -> Iterator[tuple[str, str]]:
         """Yield the first of what no answer places, and why; the best answer's reason where it is another one."""

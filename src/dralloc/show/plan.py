@@ -426,6 +426,22 @@ class Plan(Documented):
                 for grant in granted.get(claim.key, ()):
                     yield placement, claim, grant
 
+    def without_devices(self) -> Iterator[Placement]:
+        """Yield the placements of those whose claims ask for no device: they have a node, and nothing to use there."""
+        using = {placement.demand for placement, _, _ in self.uses()}
+        yield from (
+            placement
+            for placement in self.solution.placements
+            if placement.demand not in using
+        )
+
+    def bare_rows(self) -> Iterator[tuple[str, str, str, str, str]]:
+        """Yield a row of who is placed, on which node, with which claims, for each of them."""
+        for placement in self.without_devices():
+            demand = self.demands[placement.demand]
+            claims = ", ".join(claim.key.name for claim in demand.claims)
+            yield str(demand.key), self.node_of(placement), claims, "", ""
+
     def names(self) -> Iterator[str]:
         """Yield the names of the pods and claims that are placed."""
         for placement in self.solution.placements:
@@ -458,7 +474,7 @@ class Plan(Documented):
             Table(
                 "Placed",
                 (WHO, "node", "claim", "request", "device"),
-                folded(placements, 3),
+                folded([*placements, *self.bare_rows()], 3),
             )
         )
         parts.append(

@@ -206,7 +206,7 @@ def placements_table(plan: Plan, title: str) -> Table:
     return Table(
         title,
         (WHO, "node", "claim", "request", "device", "allocated"),
-        [*granted, *before],
+        [*granted, *((*row, "now") for row in plan.bare_rows()), *before],
     )
 
 
