@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from dralloc.cli.main import app
 from dralloc.lab.study.trial import MODES, Trial
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError
+from dralloc.solve import optimum
 from study_scenarios import gpu_cluster, random_cluster
 from wire import (
     claim,
@@ -360,6 +362,31 @@ DAMAGED = [
     b'{"key": {"a": 1}, "seed": 0}',
     b'{"key": 1}',
 ]
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_ctrl_c_ends_a_study_and_keeps_finished_rows_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not one search of it, whose best answer so far would be kept as a row, and the next ones go on."""
+    begun: list[Any] = []
+    begin = optimum._set_aside
+
+    def pressed(*arguments: Any) -> Any:
+        begun.append(arguments)
+        if len(begun) == 2:
+            signal.raise_signal(signal.SIGINT)
+        return begin(*arguments)
+
+    monkeypatch.setattr(optimum, "_set_aside", pressed)
+    store = tmp_path / "rows.jsonl"
+    with pytest.raises(KeyboardInterrupt):
+        dralloc.study(
+            dralloc.example(), seeds=4, modes=["optimal"], store=store
+        )
+    assert len(begun) == 2
+    (row,) = store.read_text().splitlines()
+    assert '"status":"OPTIMAL"' in row.replace(" ", "")
 
 
 @pytest.mark.parametrize("line", DAMAGED)

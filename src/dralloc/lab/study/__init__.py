@@ -53,6 +53,7 @@ from dralloc.objects.value_kinds import (
     list_of,
     takes,
 )
+from dralloc.solve.optimum.stopping import ended_by_interrupts
 from dralloc.solve.policies import Policy
 from dralloc.solve.work import run_all
 
@@ -239,21 +240,24 @@ def _finish(  # noqa: PLR0913 - what to do, how, and who is told
         for (seed, share), todo in undone.items()
     ]
     done = len(keys) - sum(len(trial.modes) for trial in trials)
-    for trial_index, rows in run_all(
-        trials, Backend(choices.backend), choices.jobs
-    ):
-        for row in rows:
-            journal.add(
-                keys[
-                    trials[trial_index].seed,
-                    trials[trial_index].demand,
-                    row["mode"],
-                ],
-                row,
-            )
-        done += len(rows)
-        if progress is not None:
-            progress(done, len(keys))
+    with ended_by_interrupts() as check:
+        for trial_index, rows in run_all(
+            trials, Backend(choices.backend), choices.jobs
+        ):
+            # The row of a search that was interrupted is no finished one.
+            check()
+            for row in rows:
+                journal.add(
+                    keys[
+                        trials[trial_index].seed,
+                        trials[trial_index].demand,
+                        row["mode"],
+                    ],
+                    row,
+                )
+            done += len(rows)
+            if progress is not None:
+                progress(done, len(keys))
 
 
 def _keys(

@@ -25,6 +25,7 @@ __all__ = [
     "Stop",
     "Stopped",
     "TooLarge",
+    "ended_by_interrupts",
     "heeding_interrupts",
     "late_stop",
     "with_time_left",
@@ -148,6 +149,37 @@ def with_time_left(
     if seconds == inf:
         return options
     return replace(options, time_limit=max(least, part * seconds))
+
+
+@contextmanager
+def ended_by_interrupts() -> Iterator[Callable[[], None]]:
+    """A Ctrl-C ends all of the block: `heeding_interrupts` would end one search of many, and the others go on.
+
+    Only where that would heed it. What is yielded raises a ``KeyboardInterrupt`` if there was one, as a search that is
+    interrupted may give its best answer so far all the same.
+    """
+    pressed = Cancelled()
+
+    def check() -> None:
+        if pressed:
+            raise KeyboardInterrupt
+
+    if (
+        current_thread() is not main_thread()
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):
+        yield check
+        return
+
+    def note(signal_number: int, frame: FrameType | None) -> None:
+        pressed.cancel()
+        signal.default_int_handler(signal_number, frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield check
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextmanager
