@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from dralloc.lab.traces import mig_month
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.features import ALL_FEATURES
 from dralloc.objects.names import ClaimKey
+from dralloc.solve import optimum
 from wire import Json
 
 SMALLEST = ROOT / "models" / "h100-mig-smallest"
@@ -874,6 +876,25 @@ def test_a_page_and_a_cell_with_pictures(tmp_path: Path) -> None:
 def test_pictures_of_nothing() -> None:
     simulated = dralloc.simulate(wire.cluster(gpus(1)), [])
     assert "<svg" not in simulated._repr_html_()
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_ctrl_c_ends_a_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not one decision of it, with whose best answer so far it would go on."""
+    begun: list[object] = []
+    begin = optimum._set_aside
+
+    def pressed(*arguments: Any) -> Any:
+        begun.append(arguments)
+        signal.raise_signal(signal.SIGINT)
+        return begin(*arguments)
+
+    monkeypatch.setattr(optimum, "_set_aside", pressed)
+    large = ClaimKey("default", "large")
+    arrivals = [dralloc.Arrival(second, large, 60) for second in (0, 9, 99)]
+    with pytest.raises(KeyboardInterrupt):
+        dralloc.simulate(dralloc.load(SMALLEST), arrivals, "optimal")
+    assert len(begun) == 1
 
 
 def simulate(*arguments: str | Path) -> Result:

@@ -19,6 +19,7 @@ from dralloc.problem.solution import LevelPrices, Placement, Solution, grants_of
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.first_fit.quick_run import QuickRun
 from dralloc.solve.optimum import Earlier, solve
+from dralloc.solve.optimum.stopping import ended_by_interrupts
 from dralloc.solve.recreate.starts import Starts
 
 __all__ = ["BatchPlacer", "OptimalPlacer", "weighted"]
@@ -109,13 +110,16 @@ class OptimalPlacer(BatchPlacer):
 
     def _optimum(self, problem: Problem) -> Solution:
         valued = weighted(self.incoming, problem, self._choices)
-        solution = solve(
-            valued,
-            self._choices,
-            first_fit(valued),
-            starts=Starts(valued, self._choices),
-            earlier=Earlier(self._prices),
-        )
+        # Ctrl-C ends the simulation, and not one decision of it.
+        with ended_by_interrupts() as check:
+            solution = solve(
+                valued,
+                self._choices,
+                first_fit(valued),
+                starts=Starts(valued, self._choices),
+                earlier=Earlier(self._prices),
+            )
+            check()
         # What proved a bound most often proves that of the next batch, too.
         self._prices = solution.prices or self._prices
         return solution
