@@ -54,6 +54,16 @@ def commands() -> dict[str, dict[Path, str]]:
 SHOWN: Final = commands()
 
 
+def writers(command: str) -> list[str]:
+    """The commands that write what a command reads in build/: tests run side by side, in any order."""
+    files = [word for word in command.split() if word.startswith("build/")]
+    return [
+        shown
+        for shown in SHOWN
+        if shown != command and any(f"--to {file}" in shown for file in files)
+    ]
+
+
 def settled(text: str) -> str:
     """The text without what differs from run to run, or from one version of the solver to the next: of many
     optimal answers any may come.
@@ -70,6 +80,8 @@ def _in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("command", SHOWN)
 def test_a_command_prints_what_is_shown(command: str) -> None:
+    for writer in writers(command):
+        answered(writer)
     code, output = answered(command)
     assert code == 0, output
     for page, shown in SHOWN[command].items():
