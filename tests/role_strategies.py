@@ -111,6 +111,9 @@ def _roles(draw: st.DrawFn, rules: list[InterPodRule]) -> tuple[Role, ...]:
     roles: list[Role] = []
     for rule in rules:
         carries, counts = draw(st.sampled_from(_SHARES))
+        if isinstance(rule, OneDomain):
+            # Whoever has a part in such a rule is bound by it.
+            counts = carries
         # All terms of a pod's affinity are one rule.
         if isinstance(rule, Affinity) and any(
             role.carries and isinstance(role.rule, Affinity) for role in roles
