@@ -76,11 +76,17 @@ def crowd(random: Random) -> list[Json]:
 def test_everything_that_is_pending_is_there_once(
     random: Random, mode: str
 ) -> None:
-    objects = cluster(crowd(random))
+    # A claim that no pod uses may have the name of a pod.
+    lone = [claim("p0", request(count=9))] * random.randint(0, 1)
+    objects = cluster(crowd(random), lone)
     plan = dralloc.allocate(objects, mode=dralloc.Mode(mode))
     report = dralloc.explain(objects, mode=dralloc.Mode(mode))
     pending = [key for kind in report.kinds for key in kind.demands]
     assert sorted(pending) == sorted(demand.key for demand in plan.unplaced)
+    explained = [kind.explanation.claims for kind in report.kinds]
+    asking = {unplaced.claims for unplaced in plan.unplaced}
+    assert len(set(explained)) == len(explained)
+    assert asking.issuperset(explained)
     assert report.placed == len(plan.solution.placements)
     assert sum(map(len, report.by_reason.values())) == len(report.kinds)
     assert all(kind.reason for kind in report.kinds)
@@ -202,6 +208,27 @@ def test_who_has_a_share_of_a_granted_claim_is_a_case_of_its_own(
         alone = dralloc.explain(cluster(*objects), pod=key, mode=mode)
         assert kind.explanation.suggestions == alone.suggestions
     assert [kind.demands[0].name for kind in report.kinds] == ["two", "three"]
+
+
+def test_a_pod_and_a_claim_of_one_name_are_two() -> None:
+    unknown = "device.attributes['gpu.example.com'].index == 7"
+    report = dralloc.explain(
+        cluster(
+            node("a"),
+            device_class(),
+            resource_slice(gpus(1), nodeName="a"),
+            claim("x", request("gpu", unknown)),
+            claim("y", request(count=2)),
+            pod("x", "y"),
+        )
+    )
+    explained = {
+        kind.explanation.claims[0].name: kind.reason for kind in report.kinds
+    }
+    assert explained == {
+        "x": f"does not match selector {unknown}",
+        "y": "the node has too few devices",
+    }
 
 
 def test_nothing_pending_is_said() -> None:

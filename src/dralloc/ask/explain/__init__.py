@@ -186,29 +186,32 @@ def explain(  # noqa: PLR0913 - the demand, and what is shown about it
 def _pending(plan: Plan, *, suggest: bool) -> PendingReport:
     """Return why each kind of what an answer leaves out is left out, beside all that it places."""
     compiled, timings = plan.compiled, dict(plan.timings)
-    demand_indices = {
-        demand.key: index
-        for index, demand in numbered(compiled.problem.demands)
-    }
+    placed = {placement.demand for placement in plan.solution.placements}
+    waiting = [
+        index
+        for index, _ in numbered(compiled.problem.demands)
+        if index not in placed
+    ]
     stop = _end_after(plan)
-    # One of those that ask for the same is explained for all of them.
-    classes: dict[Hashable, list[Unplaced]] = defaultdict(list)
+    # One of those that ask for the same is explained for all of them. A pod and a claim that no pod uses may have the
+    # same name, so that names do not tell which demand it is.
+    classes: dict[Hashable, list[tuple[DemandIndex, Unplaced]]] = defaultdict(
+        list
+    )
     users = Counter(
         claim.key
         for demand in compiled.whole.demands
         for claim in demand.claims
     )
-    for unplaced in plan.unplaced:
-        key = _request_class(
-            compiled.whole, demand_indices[unplaced.key], users
-        )
-        classes[key].append(unplaced)
+    for index, unplaced in zip(waiting, plan.unplaced, strict=True):
+        key = _request_class(compiled.whole, index, users)
+        classes[key].append((index, unplaced))
     kinds: list[PendingKind] = []
     for members in sorted(classes.values(), key=len, reverse=True):
-        first = members[0]
+        index, first = members[0]
         question = Explainer(
             compiled,
-            demand_indices[first.key],
+            index,
             plan.rules,
             compiled.choices,
             stop=stop,
@@ -216,8 +219,11 @@ def _pending(plan: Plan, *, suggest: bool) -> PendingReport:
         with phase(timings, "explanations"):
             with_changes = suggest and len(kinds) < _MOST_KINDS
             explanation = question.of_rest(plan.solution, suggest=with_changes)
-        keys = [unplaced.key for unplaced in members]
-        kinds.append(PendingKind.of(keys, explanation, plan.reasons[first.key]))
+        keys = [unplaced.key for _, unplaced in members]
+        said = (
+            first.reason if compiled.problem.nodes else plan.reasons[first.key]
+        )
+        kinds.append(PendingKind.of(keys, explanation, said))
     return PendingReport(
         plan.mode,
         len(plan.solution.placements),
