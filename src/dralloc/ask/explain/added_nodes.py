@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from functools import cached_property
 from itertools import islice
 
 from dralloc.ask.explain.changes import Change, Cost, Suggestion
@@ -10,7 +11,16 @@ from dralloc.ask.explain.oracle import FeasibilityOracle
 from dralloc.ask.explain.settled_scenario import at_the_moment
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.objects.api import Node
-from dralloc.problem import Demand, numbered
+from dralloc.objects.api.disclosure import HOSTNAME_LABEL
+from dralloc.problem import (
+    CounterIndex,
+    Demand,
+    DeviceIndex,
+    NodeIndex,
+    numbered,
+)
+from dralloc.problem.equivalence import Recurrence, device_traits
+from dralloc.problem.inter_pod import Affinity
 
 __all__ = ["added_nodes"]
 
@@ -47,14 +57,13 @@ class _AddedNodes:
         self.nodes = {node.name: node for node in self.moment.cluster.nodes}
 
     def types(self) -> Iterator[Node]:
-        """A node of each type to which the pod could go: equal in what it has, and in the classes of its devices."""
+        """A node of each type to which the pod could go: equal in what it and its devices have."""
         snapshot, sources = (
             self.oracle.snapshot,
             self.oracle.compiled.inventory.sources,
         )
-        look = snapshot.context.offers.device_key
         seen: set[Hashable] = set()
-        for problem_node in snapshot.problem.nodes:
+        for index, problem_node in numbered(snapshot.problem.nodes):
             node = self.nodes[problem_node.name]
             # The devices that come with the node: those of slices that name it.
             local = [
@@ -63,8 +72,9 @@ class _AddedNodes:
                 if sources[device].slice.spec.node_name == problem_node.name
             ]
             key = (
-                tuple(map(look, local)),
+                self._offer(local),
                 frozenset(node.status.allocatable.items()),
+                tuple(self._company(node, index)),
             )
             if (
                 local
@@ -73,6 +83,59 @@ class _AddedNodes:
             ):
                 seen.add(key)
                 yield node
+
+    def _offer(self, devices: Sequence[DeviceIndex]) -> Hashable:
+        """Return all that tells an empty node with these devices from another: the amounts of its counters, too."""
+        snapshot = self.oracle.snapshot
+        problem, look = snapshot.problem, snapshot.context.offers.device_key
+        number_of: dict[tuple[str, int], int] = {}
+
+        def number(sort: str, index: int) -> int:
+            return number_of.setdefault((sort, index), len(number_of))
+
+        views = [problem.devices[device] for device in devices]
+        recurrence = Recurrence(
+            sorted({name for device in views for name in device.attributes})
+        )
+        offered = tuple(
+            (
+                look(index),
+                device_traits(device, number),
+                recurrence.of(device.attributes),
+            )
+            for index, device in zip(devices, views, strict=True)
+        )
+        totals = tuple(
+            problem.counters[CounterIndex(index)].total
+            for sort, index in number_of
+            if sort == "counter"
+        )
+        return offered, tuple(recurrence.names), totals
+
+    @cached_property
+    def _bound(self) -> Demand:
+        """The explained demand with rules between pods, beside those that run."""
+        whole = self.oracle.compiled.whole
+        return whole.demands[self.oracle.snapshot.number]
+
+    @cached_property
+    def _candidates(self) -> frozenset[NodeIndex]:
+        """The nodes to which these rules let it go."""
+        whole = self.oracle.compiled.whole
+        return frozenset(whole.candidate_nodes(self._bound))
+
+    def _company(self, node: Node, index: NodeIndex) -> Iterator[Hashable]:
+        """Yield where rules between pods see a node: whether the pod may go there, and the domains of each rule."""
+        own = node.metadata.labels
+        yield index in self._candidates
+        for rule in dict.fromkeys(role.rule for role in self._bound.roles):
+            of_rule = (
+                rule.domains if isinstance(rule, Affinity) else [rule.domains]
+            )
+            for domains in of_rule:
+                domain = domains.get(node.name)
+                # A new node has a domain of its own for its name.
+                yield None if domain == own.get(HOSTNAME_LABEL) else domain
 
     def holding(self, nodes: Sequence[Node]) -> list[Node]:
         """The nodes of which the demand fits on a new one, whatever else is asked of it there.
