@@ -407,6 +407,19 @@ class Cluster(Answer):
         """Return whether these claims are asked for by a claim that no pod uses, not by a pod of the same name."""
         return key in self.lone_claims and [*claims] == [key]
 
+    def is_leaving(self, claim: ResourceClaim) -> bool:
+        """Return whether a claim is about to go, or to be free, as a pod that has it has ended or is being deleted."""
+        users = (
+            ClaimKey(claim.key.namespace, consumer.name)
+            for consumer in claim.status.reserved_for
+            if consumer.resource == "pods"
+        )
+        return (
+            claim.metadata.deletion_timestamp is not None
+            or claim.key in self.abandoned
+            or not self.gone.keys().isdisjoint(users)
+        )
+
     def remark(self, about: ApiObject, path: str, rule: str) -> Finding:
         """Return a finding about an object, with the place where it was read."""
         return Finding(

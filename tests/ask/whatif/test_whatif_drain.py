@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
+from dralloc.ask.explain import explain
 from dralloc.ask.whatif import Defragmentation, Drain, defragment, drain
 from dralloc.objects.api.disclosure import EXTENDED_RESOURCE_ANNOTATION
 from dralloc.objects.cluster import Cluster
@@ -283,6 +284,41 @@ def test_pods_that_were_not_given_can_run_anywhere() -> None:
     answer = drain(three_nodes(claim), "node-0")
     assert answer.possible
     assert "1 claim is reserved for pods that were not found" in str(answer)
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}},
+        {"status": {"phase": "Succeeded"}},
+    ],
+)
+def test_the_claim_of_a_pod_that_ends_goes_nowhere(
+    ending: dict[str, Json],
+) -> None:
+    """It is free once the pod is gone: there is nothing that could use it elsewhere."""
+    ends = pod("px", "x", nodeName="node-0")
+    for part, fields in ending.items():
+        ends.setdefault(part, {}).update(fields)
+    of_ending = held("x", "node-0", "gpu-0")
+    of_ending["status"]["reservedFor"] = [
+        {"resource": "pods", "name": "px", "uid": "1"}
+    ]
+    whole = three_nodes(
+        [of_ending, ends],
+        [held("y", "node-1", "gpu-0"), pod("py", "y", nodeName="node-1")],
+        [claim("more", request(count=2)), pod("p", "more")],
+        sizes=(2, 2),
+    )
+    answer = drain(whole, "node-0")
+    assert not plan_of(answer)
+    assert [key.name for key in answer.left_out] == ["x"]
+    moves = plan_of(defragment(whole, 1))
+    assert moves == [("move", "y", "node-0"), ("admit", "more", "node-1")]
+    explanation = explain(whole, pod="default/p")
+    assert "move claim default/y" in [
+        suggestion.text for suggestion in explanation.suggestions
+    ]
 
 
 def test_nodes_have_to_exist() -> None:

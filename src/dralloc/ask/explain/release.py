@@ -106,9 +106,10 @@ class Mover:
             return None
         claim = cluster.claim(key)
         pods = [pod for pod in cluster.pods if key in cluster.pod_claims(pod)]
-        # Several pods, or a pod with several claims, would have to move as one.
+        # Several pods, or a pod with several claims, would have to move as one. What is about to go goes nowhere else.
         if (
             claim is None
+            or cluster.is_leaving(claim)
             or len(pods) > 1
             or (pods and len(cluster.pod_claims(pods[0])) > 1)
         ):

@@ -127,9 +127,7 @@ class ClaimUsers:
             claim is not None and claim.is_allocated for claim in claims
         )
         leaving = any(
-            key in self.cluster.abandoned
-            or self.claim(key).metadata.deletion_timestamp
-            for key in group.claims
+            self.cluster.is_leaving(self.claim(key)) for key in group.claims
         )
         return (
             allocated
