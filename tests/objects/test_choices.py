@@ -152,6 +152,23 @@ def test_a_bad_value_of_what_is_looked_at() -> None:
             {"fair": "memory"},
             "fair",
         ),
+        (
+            lambda cluster, **words: dralloc.defragment(cluster, 1, **words),
+            {"goal": "spread"},
+            "goal",
+        ),
+        (
+            lambda cluster, **words: dralloc.drain(cluster, "node-0", **words),
+            {"goal": "spread"},
+            "goal",
+        ),
+        (
+            lambda cluster, **words: dralloc.headroom(cluster, "a", **words),
+            {"goal": "spread"},
+            "goal",
+        ),
+        (dralloc.fewest_nodes, {"goal": "spread"}, "goal"),
+        (dralloc.partition_layout, {"goal": "spread"}, "goal"),
         (dralloc.partition_layout, {"gang": "job"}, "gang"),
         (dralloc.stranded, {"nodes": ["node-1"]}, "nodes"),
         (dralloc.study, {"seed": 1}, "seed"),

@@ -327,7 +327,7 @@ def defragment(
     moves
         How many claims may move.
     choices, words
-        As in `dralloc.allocate`, without caps and fairness.
+        As in `dralloc.allocate`, without goals, caps and fairness.
 
     Raises
     ------
@@ -342,7 +342,9 @@ def defragment(
     """
     if moves < 0:
         raise DrallocError(f"--moves {moves}: expected a number of at least 0")
-    options = Choices.of(choices, words, unused=("caps", "fair", "keep"))
+    options = Choices.of(
+        choices, words, unused=("caps", "fair", "keep", "goal")
+    )
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
         users = ClaimUsers(

@@ -186,7 +186,7 @@ def drain(
     nodes
         Names of the nodes that nobody is to use any more.
     choices, words
-        As in `dralloc.allocate`, without nodes, gangs, caps and fairness.
+        As in `dralloc.allocate`, without goals, nodes, gangs, caps and fairness.
 
     Raises
     ------
@@ -201,7 +201,7 @@ def drain(
     """
     nodes = tuple(dict.fromkeys(nodes))
     options = Choices.of(
-        choices, words, unused=("nodes", "gang", "caps", "fair", "keep")
+        choices, words, unused=("nodes", "gang", "caps", "fair", "keep", "goal")
     )
     timings: dict[str, float] = {}
     with phase(timings, "compile"):

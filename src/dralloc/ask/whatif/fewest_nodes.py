@@ -245,7 +245,7 @@ def fewest_nodes(
     prices
         What a node of each kind costs; 1 each without any.
     choices, words
-        As in `dralloc.allocate`, without nodes, gangs, caps and fairness.
+        As in `dralloc.allocate`, without goals, nodes, gangs, caps and fairness.
 
     Raises
     ------
@@ -260,7 +260,7 @@ def fewest_nodes(
     <FewestNodes: Cost 3: proven to be the lowest>
     """
     options = Choices.of(
-        choices, words, unused=("nodes", "gang", "caps", "fair", "keep")
+        choices, words, unused=("nodes", "gang", "caps", "fair", "keep", "goal")
     )
     timings: dict[str, float] = {}
     with phase(timings, "compile"):

@@ -607,7 +607,7 @@ def headroom(
     points
         The most points of a front; if there are more, these lie well apart. None for all.
     choices, words
-        As in `dralloc.allocate`, without gangs, caps and fairness.
+        As in `dralloc.allocate`, without goals, gangs, caps and fairness.
 
     Raises
     ------
@@ -634,7 +634,7 @@ def headroom(
             f"{numbered_entry.title}={numbered_entry.number}: headroom counts single copies; it takes no number"
         )
     options = Choices.of(
-        choices, words, unused=("gang", "caps", "fair", "keep")
+        choices, words, unused=("gang", "caps", "fair", "keep", "goal")
     )
     cluster = (
         cluster_of(cluster)

@@ -376,7 +376,7 @@ def partition_layout(
         Claims, templates or pods: ``namespace/name``, ``namespace/name=number``, or a `MixEntry`; once each if no
         number is given. Each asks for one device. Without any, all that is pending.
     choices, words
-        As in `dralloc.allocate`, without nodes, gangs, caps and fairness.
+        As in `dralloc.allocate`, without goals, nodes, gangs, caps and fairness.
 
     Raises
     ------
@@ -390,7 +390,7 @@ def partition_layout(
     <PartitionLayout: fixed layouts serve 2, partitions on demand 2>
     """
     options = Choices.of(
-        choices, words, unused=("nodes", "gang", "caps", "fair", "keep")
+        choices, words, unused=("nodes", "gang", "caps", "fair", "keep", "goal")
     )
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
