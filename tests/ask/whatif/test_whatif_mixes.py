@@ -107,3 +107,18 @@ def test_copies_of_a_pod_are_in_no_group() -> None:
     assert room.number == 2
     nodes = dralloc.fewest_nodes(one_node, MixEntry(key, Source.POD, 3))
     assert nodes.numbers == (2,)
+
+
+@pytest.mark.parametrize("points", [0, -1])
+def test_a_front_of_no_points_is_an_error(points: int) -> None:
+    objects = cluster(
+        node(),
+        device_class(),
+        resource_slice(gpus(4)),
+        claim("small", request()),
+        claim("large", request(count=2)),
+    )
+    with pytest.raises(DrallocError, match=f"points: {points}: expected"):
+        dralloc.headroom(
+            objects, "default/small", "default/large", points=points
+        )

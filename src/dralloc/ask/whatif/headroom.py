@@ -612,8 +612,8 @@ def headroom(
     Raises
     ------
     DrallocError
-        There is no such claim, template, pod or node, more than three of them are to be had together, or there is a
-        number with one of them.
+        There is no such claim, template, pod or node, more than three of them are to be had together, there is a number
+        with one of them, or not even one point is to be found.
 
     Examples
     --------
@@ -632,6 +632,10 @@ def headroom(
     if numbered_entry is not None:
         raise DrallocError(
             f"{numbered_entry.title}={numbered_entry.number}: headroom counts single copies; it takes no number"
+        )
+    if points is not None and points < 1:
+        raise DrallocError(
+            f"points: {points}: expected a number of at least 1, or None for all"
         )
     options = Choices.of(
         choices, words, unused=("gang", "caps", "fair", "keep", "goal")
