@@ -265,6 +265,41 @@ def test_claims_of_one_pod_move_together() -> None:
     assert answer.conflict is not None
 
 
+def test_pods_with_one_claim_move_together_whatever_their_group_needs() -> None:
+    """One of the group is enough, and there is CPU for one elsewhere: the other one would lose its claim."""
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "PodGroup",
+        "metadata": {"name": "group", "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}},
+    }
+    two_cpus = [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]
+    pods = [
+        pod(
+            name,
+            "x",
+            nodeName="node-0",
+            containers=two_cpus,
+            schedulingGroup={"podGroupName": "group"},
+        )
+        for name in ("p", "q")
+    ]
+    nodes = [
+        {**node(name), "status": {"allocatable": {"cpu": cpu, "pods": "9"}}}
+        for name, cpu in (("node-0", "4"), ("node-1", "2"))
+    ]
+    slices = [
+        resource_slice(gpus(1), name=name, pool=name, nodeName=name)
+        for name in ("node-0", "node-1")
+    ]
+    running = [held("x", "node-0", "gpu-0"), *pods]
+    answer = drain(
+        cluster(device_class(), nodes, slices, group, running), "node-0"
+    )
+    assert not answer.possible
+    assert [key.name for key in answer.stuck] == ["x"]
+
+
 def test_a_daemon_ends_with_its_node() -> None:
     daemon = pod("d", "x", nodeName="node-0")
     daemon["metadata"]["ownerReferences"] = [

@@ -168,6 +168,7 @@ def _of_option(option: MoveOption, option_index: int) -> Iterator[Demand]:
             demand,
             claims=claims,
             gang=gang,
+            quorum=None,
             parent=None,
             weight=0 if position else option.weight,
         )
