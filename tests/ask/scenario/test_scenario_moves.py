@@ -20,23 +20,32 @@ from changed_objects import (
     settled_on,
 )
 from dralloc.ask.allocate import allocate
+from dralloc.ask.scenario import Scenario
 from dralloc.ask.whatif import defragment, drain
+from dralloc.ask.whatif.defragment import Itinerary
 from dralloc.ask.whatif.moves import Action, cluster_migration
+from dralloc.check import violations
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.objects.api.base import changed
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import CheckError
 from dralloc.objects.names import ClaimKey
+from dralloc.problem import Demand, DemandIndex
+from dralloc.problem.solution import Placement, Solution
 from examples import INDEPENDENT, examples
 from scenario_strategies import bound_pod, crowded_clusters, tainted_node
 from settled import held, started
 from small_strategies import grouped_pods
 from wire import (
+    DRIVER,
     Json,
     claim,
     cluster,
+    device,
     device_class,
     gpus,
+    node,
+    pod,
     request,
     resource_slice,
 )
@@ -269,6 +278,84 @@ def test_pods_of_groups_move_as_their_objects_allow(
     assume(homes)
     assert drain(running, homes[0]).claims
     assert defragment(running, 2).moves <= 2
+
+
+@st.composite
+def agreeing_pods(draw: st.DrawFn) -> Cluster:
+    """Pods that run whose claims, or those of their group, have to agree, and pods that wait for certain devices."""
+    same = {"dralloc.dev/across": f"matchAttribute={DRIVER}/rail"}
+    metadata = {"name": "g", "namespace": "default", "annotations": same}
+    group: Json = {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "PodGroup",
+        "metadata": metadata,
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}},
+    }
+    objects: list[Json] = [device_class(), group]
+    for name in ("n0", "n1"):
+        devices = [
+            device(
+                f"gpu-{index}",
+                {"rail": draw(st.sampled_from("ab")), "index": index},
+            )
+            for index in range(draw(st.integers(1, 4)))
+        ]
+        objects += [
+            node(name),
+            resource_slice(devices, name=name, pool=name, nodeName=name),
+        ]
+    waiting = draw(st.integers(1, 2))
+    for pod_index in range(waiting + 3):
+        name = f"p{pod_index}"
+        claims = [f"{name}-{claim_index}" for claim_index in range(2)]
+        claims = claims[: draw(st.integers(1, 2))]
+        member = draw(st.booleans())
+        in_group = {"schedulingGroup": {"podGroupName": "g"}} if member else {}
+        manifest = pod(name, *claims, **in_group)
+        if draw(st.booleans()):
+            manifest["metadata"]["annotations"] = same
+        wanted = f"device.attributes['{DRIVER}'].index == 0"
+        asked = request("gpu", wanted) if pod_index < waiting else request()
+        objects += [manifest, *(claim(key, asked) for key in claims)]
+    whole = cluster(objects)
+    return started(whole, replace(whole, pods=whole.pods[waiting:]))
+
+
+@settings(THOROUGH, max_examples=examples(150))
+@given(agreeing_pods())
+def test_constraints_over_several_claims_hold_after_moves(
+    whole: Cluster,
+) -> None:
+    assert not broken_by(whole, drain(whole, "n0").itinerary)
+    assert not broken_by(whole, defragment(whole, 2).itinerary)
+
+
+def broken_by(whole: Cluster, itinerary: Itinerary) -> list[str]:
+    """The rules that those who move or come break where they are in the end, if all of them come at once."""
+    migration, steps = itinerary.movable.migration, itinerary.outcome.steps
+    settled = {
+        demand.key: placement
+        for step in steps
+        for demand, placement in zip(
+            step.demands, step.placements, strict=False
+        )
+    }
+    moved = {migration.movers[mover].key for mover in itinerary.outcome.moved}
+    scenario = Scenario(whole).release(moved).unbind(settled)
+    problem = compile_cluster(scenario.cluster).whole
+    demands: list[Demand] = []
+    placements: list[Placement] = []
+    for demand in problem.demands:
+        placement = settled.get(demand.key)
+        if placement is not None:
+            placements.append(
+                replace(placement, demand=DemandIndex(len(demands)))
+            )
+            demands.append(demand.by_itself(nodes=None))
+    assert len(placements) == len(settled)
+    return violations(
+        replace(problem, demands=tuple(demands)), Solution(tuple(placements))
+    )
 
 
 def nodes_but(whole: Cluster, node: str) -> list[str]:

@@ -356,6 +356,109 @@ def test_the_claim_of_a_pod_that_ends_goes_nowhere(
     ]
 
 
+RAIL = f"{DRIVER}/rail"
+AGREEING = {"dralloc.dev/across": f"matchAttribute={RAIL}"}
+
+
+def railed(*rails: str) -> list[Json]:
+    """Nodes with a device for each letter, which is the rail that it is on."""
+    objects: list[Json] = [device_class()]
+    for index, of_node in enumerate(rails):
+        name = f"node-{index}"
+        devices = [
+            device(f"gpu-{position}", {"rail": rail, "index": position})
+            for position, rail in enumerate(of_node)
+        ]
+        objects += [
+            node(name),
+            resource_slice(devices, name=name, pool=name, nodeName=name),
+        ]
+    return objects
+
+
+def team() -> Json:
+    """A group whose pods get devices of one rail."""
+    return {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "PodGroup",
+        "metadata": {
+            "name": "team",
+            "namespace": "default",
+            "annotations": AGREEING,
+        },
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}},
+    }
+
+
+def member(name: str, claim_name: str, **spec: str) -> Json:
+    return pod(
+        name, claim_name, schedulingGroup={"podGroupName": "team"}, **spec
+    )
+
+
+@pytest.mark.parametrize(("rails", "moves"), [("aab", 0), ("aaba", 1)])
+def test_a_claim_that_moves_agrees_with_those_of_its_pod_that_stay(
+    rails: str, moves: int
+) -> None:
+    user = pod("p", "x", "y", nodeName="node-0")
+    user["metadata"]["annotations"] = AGREEING
+    second = request("gpu", f"device.attributes['{DRIVER}'].index == 1")
+    answer = defragment(
+        cluster(
+            railed(rails),
+            [held("x", "node-0", "gpu-0"), held("y", "node-0", "gpu-1"), user],
+            [claim("w", second), pod("w", "w")],
+        ),
+        1,
+    )
+    assert (answer.moves, len(answer.admitted)) == (moves, moves)
+
+
+def test_who_waits_agrees_with_those_of_its_group_that_run() -> None:
+    answer = defragment(
+        cluster(
+            railed("a", "b"),
+            [team(), held("x", "node-0", "gpu-0")],
+            [member("p", "x", nodeName="node-0")],
+            [claim("w", request()), member("w", "w")],
+        ),
+        1,
+    )
+    assert not answer.admitted
+
+
+@pytest.mark.parametrize(
+    ("rails", "gone"),
+    [(("aa", "a", "b"), 1), (("aa", "b", "bb"), 2), (("aa", "b", "c"), 0)],
+)
+def test_pods_of_a_group_agree_wherever_they_go(
+    rails: tuple[str, ...], gone: int
+) -> None:
+    running = [
+        *(held("x", "node-0", "gpu-0"), held("y", "node-0", "gpu-1")),
+        *(member(name, name, nodeName="node-0") for name in ("x", "y")),
+    ]
+    answer = drain(cluster(railed(*rails), team(), running), "node-0")
+    assert (answer.gone, answer.most) == (gone, gone)
+    common = "have a constraint in common and do not all fit on other nodes"
+    assert (common in str(answer)) is (gone < 2)
+
+
+def test_no_claim_is_said_to_move_away_from_those_it_agrees_with() -> None:
+    first = request("gpu", f"device.attributes['{DRIVER}'].index == 0")
+    whole = cluster(
+        railed("aba", "b"),
+        [team(), held("x", "node-0", "gpu-0"), held("y", "node-0", "gpu-2")],
+        [member(name, name, nodeName="node-0") for name in ("x", "y")],
+        [held("z", "node-1", "gpu-0"), pod("z", "z", nodeName="node-1")],
+        [claim("w", first), pod("w", "w")],
+    )
+    explanation = explain(whole, pod="default/w")
+    assert "move claim default/z" in [
+        suggestion.text for suggestion in explanation.suggestions
+    ]
+
+
 def test_nodes_have_to_exist() -> None:
     with pytest.raises(DrallocError, match='node "nope" does not exist'):
         drain(three_nodes(), "nope")

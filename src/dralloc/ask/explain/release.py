@@ -26,10 +26,11 @@ from dralloc.ask.explain.changes import Change, Cost, Suggestion
 from dralloc.ask.explain.oracle import FeasibilityOracle, in_whole
 from dralloc.ask.explain.snapshot import charged
 from dralloc.check import check
+from dralloc.compile.compiler.demands import find_across
 from dralloc.compile.match.requests import compile_claim
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import listed
-from dralloc.objects.user_rules import Budget
+from dralloc.objects.user_rules import Budget, parsed_across
 from dralloc.problem import (
     Alternative,
     Charge,
@@ -106,12 +107,14 @@ class Mover:
             return None
         claim = cluster.claim(key)
         pods = [pod for pod in cluster.pods if key in cluster.pod_claims(pod)]
-        # Several pods, or a pod with several claims, would have to move as one. What is about to go goes nowhere else.
+        # Several pods, or a pod with several claims, would have to move as one; so would pods with constraints over
+        # their claims. What is about to go goes nowhere else.
         if (
             claim is None
             or cluster.is_leaving(claim)
             or len(pods) > 1
             or (pods and len(cluster.pod_claims(pods[0])) > 1)
+            or not self._bound_across.isdisjoint(pod.key for pod in pods)
         ):
             return None
         compiled_claim = compile_claim(
@@ -119,6 +122,14 @@ class Mover:
         )
         owner = pods[0].key if pods else key
         return Demand(owner, (compiled_claim,), nodes=self._nodes(owner))
+
+    @cached_property
+    def _bound_across(self) -> frozenset[ClaimKey]:
+        """The pods with constraints over several claims."""
+        compiled = self._oracle.compiled
+        across = parsed_across(compiled.choices.across)
+        found = find_across(compiled.cluster, compiled.gangs, across)
+        return frozenset(found.of_pods)
 
     def _nodes(self, owner: ClaimKey) -> tuple[NodeIndex, ...]:
         """The nodes that a pod could be started on again."""

@@ -319,8 +319,8 @@ def defragment(
 
     A claim moves with the pods that use it. It holds its new devices before it gives the old ones back, unless its move
     is marked as a restart. Of all answers with the most weight the fewest claims move, and of those as few as possible
-    are restarted. A claim stays if one of its pods waits for something else, if a pod that is pending uses it, or if it
-    could not be allocated again what it has.
+    are restarted. A claim stays if one of its pods waits for something else, if a pod that is pending uses it or has a
+    constraint across claims in common with it, or if it could not be allocated again what it has.
 
     Parameters
     ----------
@@ -359,7 +359,9 @@ def defragment(
             for group in users.groups()
             if users.is_settled(group) and all(map(users.home, group.claims))
         )
-        movable = ClusterMigration(users, tuple(settled), choices=options)
+        movable = ClusterMigration(
+            users, tuple(settled), choices=options
+        ).united()
         migration = movable.migration
     stop = Stop.after(options.time_limit)
     with phase(timings, "without moves"):

@@ -138,6 +138,13 @@ class Drain(Provisional):
     @property
     def _together_fit_nowhere(self) -> str:
         names = ", ".join(map(str, self.together))
+        together = frozenset(self.together)
+        groups = self.itinerary.movable.groups
+        if any(
+            group.parts and not together.isdisjoint(group.claims)
+            for group in groups
+        ):
+            return f"Claims {names} have a constraint in common and do not all fit on other nodes"
         return (
             f"Claims {names} move together and fit on no other node"
             if len(self.together) > 1
@@ -228,7 +235,7 @@ def drain(
             frozenset(nodes),
             pending=False,
             choices=options,
-        )
+        ).united()
         migration = movable.migration
     stop = Stop.after(options.time_limit)
     with phase(timings, "drain"):

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations, product
 from typing import Final
 
 from networkx.utils import UnionFind
@@ -26,6 +26,7 @@ from dralloc.ask.whatif.moves.migration import (
     with_rules,
 )
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
+from dralloc.compile.compiler.demands import ConstraintsAcross, find_across
 from dralloc.compile.compiler.extended import extended_claims
 from dralloc.compile.compiler.topology import Topology
 from dralloc.objects.api import Node as ApiNode
@@ -35,9 +36,11 @@ from dralloc.objects.choices import Choices, Mode
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import Finding
 from dralloc.objects.names import ClaimKey
+from dralloc.objects.user_rules import parsed_across
 from dralloc.problem import (
     Charge,
     Claim,
+    Constraint,
     Demand,
     DeviceIndex,
     NodeIndex,
@@ -56,10 +59,17 @@ __all__ = ["ClaimGroup", "ClaimUsers", "ClusterMigration", "devices_seen"]
 
 @dataclass(frozen=True, slots=True)
 class ClaimGroup:
-    """Allocated claims that have pods in common, and these pods."""
+    """Allocated claims that have pods in common, and these pods.
+
+    Parameters
+    ----------
+    parts
+        Of groups that have a constraint in common, each of which can move without the others; none of any other group.
+    """
 
     claims: tuple[ClaimKey, ...]
     pods: tuple[Pod, ...]
+    parts: tuple[ClaimGroup, ...] = ()
 
 
 class ClaimUsers:
@@ -294,6 +304,47 @@ class ClusterMigration:
             tuple(pods),
         )
 
+    @cached_property
+    def _across(self) -> ConstraintsAcross:
+        """The constraints over several claims, whatever these hold."""
+        compiled = self.compiled
+        if not compiled.problem.has_scopes:
+            return ConstraintsAcross()
+        chosen = parsed_across(self.choices.across)
+        return find_across(compiled.cluster, compiled.gangs, chosen)
+
+    def united(self) -> ClusterMigration:
+        """The migration whose groups have no constraint in common: where each moves depends on the others.
+
+        Groups stay that have a constraint in common with pods which are pending: these go by what is held.
+        """
+        if not self._across.groups:
+            return self
+        compiled = self.compiled
+        waiting = {
+            demand.key
+            for demand in compiled.problem.demands
+            if not (self._is_moving(demand) or compiled.is_claim(demand))
+        }
+        group_of = {
+            pod.key: index
+            for index, group in enumerate(self.groups)
+            for pod in group.pods
+        }
+        forest, staying = UnionFind(range(len(self.groups))), set[int]()
+        for pods in self._across.groups.values():
+            keys = [pod.key for pod in pods]
+            bound = [group_of[key] for key in keys if key in group_of]
+            forest.union(*bound)
+            if self.pending and not waiting.isdisjoint(keys):
+                staying.update(bound)
+        unions: dict[int, list[ClaimGroup]] = defaultdict(list)
+        for index, group in enumerate(self.groups):
+            unions[forest[index]].append(group)
+        for index in staying:
+            unions.pop(forest[index], None)
+        return replace(self, groups=tuple(map(_united, unions.values())))
+
     @property
     def unknown(self) -> int:
         """The number of claims that are reserved for a pod which is not in the input."""
@@ -453,8 +504,7 @@ class ClusterMigration:
         mover_indices = {mover.key: index for index, mover in enumerate(movers)}
         pod_indices = {pod.key: index for index, pod in enumerate(pods)}
         for group_index, group in enumerate(self.groups):
-            must = tuple(key for key in group.claims if key in self.must)
-            for chosen in self._choices(group, must):
+            for chosen in self._choices(group):
                 demands = tuple(self._demands(group, frozenset(chosen)))
                 users = [
                     pod.key
@@ -471,14 +521,16 @@ class ClusterMigration:
                     tuple(mover_indices[key] for key in chosen),
                     demands,
                     group_index,
-                    len(must),
+                    len(self.must.intersection(chosen)),
                     going,
                 )
 
-    def _choices(
-        self, group: ClaimGroup, must: tuple[ClaimKey, ...]
-    ) -> Iterator[tuple[ClaimKey, ...]]:
+    def _choices(self, group: ClaimGroup) -> Iterator[tuple[ClaimKey, ...]]:
         """Yield which claims of a group can move at once."""
+        if group.parts:
+            yield from self._choices_of_parts(group.parts)
+            return
+        must = tuple(key for key in group.claims if key in self.must)
         free = [key for key in group.claims if key not in must]
         if len(free) <= _MOST:
             extras = [
@@ -496,10 +548,27 @@ class ClusterMigration:
             if chosen:
                 yield chosen
 
+    def _choices_of_parts(
+        self, parts: Sequence[ClaimGroup]
+    ) -> Iterator[tuple[ClaimKey, ...]]:
+        """Yield which claims of united groups can move at once: of many, those of all, or of one of them."""
+        by_part = [[(), *self._choices(part)] for part in parts]
+        combined: Iterable[tuple[tuple[ClaimKey, ...], ...]] = product(*by_part)
+        if len(parts) > _MOST:
+            everybody = tuple(choices[-1] for choices in by_part)
+            combined = [
+                everybody,
+                *((chosen,) for choices in by_part for chosen in choices),
+            ]
+        for of_parts in combined:
+            if chosen := tuple(chain.from_iterable(of_parts)):
+                yield chosen
+
     def _demands(
         self, group: ClaimGroup, moving: frozenset[ClaimKey]
     ) -> Iterator[Demand]:
         """Yield the demands of the users of these claims, on the nodes from which they can use their other claims."""
+        across = self._across_beside(group, moving)
         for pod in group.pods:
             if moving.intersection(self.users.claims_of[pod.key]):
                 demand = self._anew[pod.key, False]
@@ -508,16 +577,74 @@ class ClusterMigration:
                     for key in self.users.claims_of[pod.key]
                     if key not in moving
                 ]
-                nodes = () if pod.key in self._scattered else demand.nodes
+                goes_nowhere = (
+                    pod.key in self._scattered or pod.key in across.defects
+                )
+                nodes = () if goes_nowhere else demand.nodes
                 for key in staying:
                     nodes = _common(nodes, self.users.reach(key))
+                constraints = across.of_pods.get(pod.key, ())
                 claims = tuple(
-                    claim for claim in demand.claims if claim.key not in staying
+                    _with_scopes(claim, constraints)
+                    for claim in demand.claims
+                    if claim.key not in staying
                 )
                 yield demand.by_itself(claims=claims, nodes=nodes)
         for key in group.claims:
             if key in moving and not self.users.users[key]:
                 yield self._anew[key, True]
+
+    def _across_beside(
+        self, group: ClaimGroup, moving: frozenset[ClaimKey]
+    ) -> ConstraintsAcross:
+        """Return the constraints over several claims of a group, beside what those hold that do not move."""
+        keys = {pod.key for pod in group.pods}
+        of_pods = {
+            pod: constraints
+            for pod, constraints in self._across.of_pods.items()
+            if pod in keys
+        }
+        if not of_pods:
+            return ConstraintsAcross()
+        now = Scenario(self.users.cluster).release(moving).cluster
+        return replace(self._across, of_pods=of_pods).beside(
+            now, self.compiled.inventory
+        )
+
+
+def _united(groups: Sequence[ClaimGroup]) -> ClaimGroup:
+    """Groups as one, if they are several."""
+    if len(groups) == 1:
+        return groups[0]
+    pods = {pod.key: pod for group in groups for pod in group.pods}
+    return ClaimGroup(
+        tuple(key for group in groups for key in group.claims),
+        tuple(pods[key] for key in sorted(pods)),
+        tuple(groups),
+    )
+
+
+def _with_scopes(claim: Claim, constraints: Sequence[Constraint]) -> Claim:
+    """The claim whose constraints over several claims know what the others hold, as these do."""
+    scopes = {
+        (constraint.scope.number, constraint.scope.group): constraint.scope
+        for constraint in constraints
+        if constraint.scope
+    }
+    if not scopes:
+        return claim
+    return replace(
+        claim,
+        constraints=tuple(
+            replace(
+                constraint,
+                scope=scopes[constraint.scope.number, constraint.scope.group],
+            )
+            if constraint.scope
+            else constraint
+            for constraint in claim.constraints
+        ),
+    )
 
 
 def _node_key(pod: ClaimKey) -> ClaimKey:

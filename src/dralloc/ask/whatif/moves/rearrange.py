@@ -395,14 +395,19 @@ def _greedy(problem: MigrationProblem) -> Solution | None:
 
 
 def _cheapest(migration: Migration) -> dict[int, MoveOption]:
-    """Return, for each group that is worth moving, the option by index that moves the fewest claims."""
+    """Return, for each group that is worth moving, by index the option worth the most that moves the fewest claims."""
     best: dict[int, tuple[int, MoveOption]] = {}
     for option_index, option in enumerate(migration.move_options):
         cheapest = best.setdefault(option.group, (option_index, option))
-        if len(option.movers) < len(cheapest[1].movers):
+        if _worth(option) > _worth(cheapest[1]):
             best[option.group] = option_index, option
     return {
         option_index: option
         for option_index, option in best.values()
         if option.weight
     }
+
+
+def _worth(option: MoveOption) -> tuple[int, int]:
+    """What an option is worth, and of equal worth that it moves few claims."""
+    return option.weight, -len(option.movers)
