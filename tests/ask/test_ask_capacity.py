@@ -242,6 +242,34 @@ def test_what_is_free_can_be_given_and_the_rest_cannot(random: Random) -> None:
     assert row.total == row.in_use + row.free + row.blocked + sum(
         row.held_back.values()
     )
+    assert report.node_count == 3
+
+
+def test_devices_that_are_held_back_are_on_nodes_too() -> None:
+    """Of two pools that are not complete one is for a node by its name, and one for those that a selector selects."""
+    only_b = {"key": "metadata.name", "operator": "In", "values": ["b"]}
+    slices = [
+        resource_slice(gpus(2), name="x", pool="x", count=2, nodeName="a"),
+        resource_slice(
+            gpus(1),
+            name="y",
+            pool="y",
+            count=2,
+            nodeSelector={"nodeSelectorTerms": [{"matchFields": [only_b]}]},
+        ),
+        resource_slice(gpus(3), name="z", pool="z", count=2, allNodes=True),
+    ]
+    report = dralloc.capacity(
+        cluster(device_class(), node("a"), node("b"), slices)
+    )
+    assert report.headline == (
+        "6 devices on 2 nodes: 0 in use, 0 free, 6 held back"
+    )
+    assert [(row.node, row.total) for row in report.by_node] == [
+        ("(several)", 3),
+        ("a", 2),
+        ("b", 1),
+    ]
 
 
 def test_whole_devices_are_among_what_answers_use() -> None:

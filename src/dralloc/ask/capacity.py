@@ -22,7 +22,9 @@ from dralloc.objects.answer import (
     Nanos,
     Word,
 )
+from dralloc.objects.api import Device as ApiDevice
 from dralloc.objects.api import ResourceSlice
+from dralloc.objects.api.selecting import selector_matches
 from dralloc.objects.choices import Choices, NodelessWords, spelled_out
 from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError, Finding
@@ -431,16 +433,12 @@ def capacity(
     for name in names:
         if not any(_has(slice_, name) for slice_ in compiled.cluster.slices):
             raise DrallocError(f"by: no device has an attribute {name}")
-    with_devices = {
-        node.name
-        for node in compiled.problem.nodes
-        if next(iter(node.devices()), None) is not None
-    }
+    places = _Places(compiled, names)
     return CapacityReport(
         names,
-        tuple(_Places(compiled, names).rows()),
+        tuple(places.rows()),
         tuple(_amounts(compiled)),
-        len(with_devices),
+        len(places.nodes),
         compiled.findings,
     )
 
@@ -454,12 +452,21 @@ def _has(slice_: ResourceSlice, name: str) -> bool:
 
 
 class _Places:
-    """Counts devices by node, pool, driver and product."""
+    """Counts devices by node, pool, driver and product.
+
+    Attributes
+    ----------
+    nodes
+        The names of the nodes that reach what has been counted.
+    """
 
     def __init__(self, compiled: CompiledCluster, by: Sequence[str]) -> None:
         self._compiled = compiled
         self._by = by
         self._ledger = Ledger(compiled.problem)
+        self.nodes: set[str] = set()
+        # By pool and selector, as many devices have the same.
+        self._reached: dict[tuple[PoolID, int], Sequence[str]] = {}
         self._cordoned = {
             node.metadata.name
             for node in compiled.cluster.nodes
@@ -501,6 +508,7 @@ class _Places:
         for node_number, node in numbered(self._compiled.problem.nodes):
             for device in node.devices():
                 if self._compiled.problem.on_node(device, node_number):
+                    self.nodes.add(node.name)
                     nodes[device] = SEVERAL if device in nodes else node.name
         return nodes
 
@@ -547,8 +555,10 @@ class _Places:
                 identity = DeviceID(*pool, device.name)
                 # What has a slot is among the devices that can be used.
                 if identity not in slots:
+                    homes = self._reaching(slice_, device)
+                    self.nodes.update(homes)
                     key = (
-                        spec.node_name or device.node_name or SEVERAL,
+                        homes[0] if len(homes) == 1 else SEVERAL,
                         identity.pool,
                         identity.driver,
                         product_name(device, spec.driver, self._by),
@@ -556,6 +566,34 @@ class _Places:
                     )
                     in_use = identity in held
                     yield key, DeviceState.IN_USE if in_use else states[pool]
+
+    def _reaching(
+        self, slice_: ResourceSlice, device: ApiDevice
+    ) -> Sequence[str]:
+        """Return the nodes that reach a device of a pool that none can use."""
+        name = slice_.spec.node_name or device.node_name
+        if name:
+            return [name]
+        selector = slice_.spec.node_selector or device.node_selector
+        key = slice_.pool_id, id(selector)
+        if key not in self._reached:
+            nodes = self._with_pool[slice_.pool_id]
+            self._reached[key] = [
+                node.name
+                for node in self._compiled.cluster.nodes
+                if node.name in nodes
+                and (selector is None or selector_matches(selector, node))
+            ]
+        return self._reached[key]
+
+    @cached_property
+    def _with_pool(self) -> Mapping[PoolID, set[str]]:
+        """Return the nodes that know of each pool."""
+        nodes: dict[PoolID, set[str]] = defaultdict(set)
+        for node in self._compiled.problem.nodes:
+            for pool in node.pools:
+                nodes[pool.id].add(node.name)
+        return nodes
 
 
 _Amounts = dict[tuple[str, str], list[tuple[int, int]]]
