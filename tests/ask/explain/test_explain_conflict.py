@@ -8,6 +8,8 @@ from importlib import import_module
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import dralloc
 from dralloc.ask.context.offers import split
@@ -22,6 +24,7 @@ from dralloc.problem import Problem
 from dralloc.problem.solution import Solution
 from dralloc.solve.optimum import Options, solve
 from dralloc.solve.optimum.stopping import Stop
+from examples import examples
 from wire import (
     DRIVER,
     Json,
@@ -323,10 +326,13 @@ def test_a_claim_moves_out_of_the_way() -> None:
     assert "release claim default/held (priority 0)" in changes(explanation)
 
 
-def test_the_lowest_priority_is_released() -> None:
+@pytest.mark.parametrize(
+    ("low", "high"), [("gpu-0", "gpu-1"), ("gpu-1", "gpu-0")]
+)
+def test_the_lowest_priority_is_released(low: str, high: str) -> None:
     held = [
-        allocated("low", {"device": "gpu-0"}),
-        allocated("high", {"device": "gpu-1"}),
+        allocated("low", {"device": low}),
+        allocated("high", {"device": high}),
     ]
     users = [
         pod("user-low", "low", priority=1, nodeName="node-0"),
@@ -337,6 +343,46 @@ def test_the_lowest_priority_is_released() -> None:
     )
     assert "release claim default/low (priority 1)" in changes(explanation)
     assert not any("default/high" in text for text in changes(explanation))
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(
+    st.lists(
+        st.lists(st.integers(0, 3), min_size=2, max_size=3),
+        min_size=1,
+        max_size=2,
+    ),
+    st.integers(1, 2),
+)
+def test_no_release_costs_less_priority(
+    nodes: list[list[int]], count: int
+) -> None:
+    """Nodes full of pods with these priorities, in the order of their devices."""
+    objects: list[Json] = [device_class()]
+    for index, priorities in enumerate(nodes):
+        name = f"node-{index}"
+        objects += [
+            node(name),
+            resource_slice(
+                gpus(len(priorities)), name=name, pool=name, nodeName=name
+            ),
+        ]
+        for position, priority in enumerate(priorities):
+            holder = f"h{index}-{position}"
+            objects += [
+                allocated(holder, {"device": f"gpu-{position}", "pool": name}),
+                pod(holder, holder, priority=priority, nodeName=name),
+            ]
+    wanted = claim("wanted", request(count=count))
+    explanation = explain(cluster(objects, wanted), "default/wanted")
+    costs = [
+        int(text.rstrip(")").rpartition(" ")[2])
+        for text in changes(explanation)
+        if text.startswith("release")
+    ]
+    assert min(costs) == min(
+        sorted(priorities)[count - 1] for priorities in nodes
+    )
 
 
 def test_a_smaller_amount() -> None:

@@ -268,11 +268,25 @@ def _candidates(oracle: FeasibilityOracle) -> Iterator[_Candidate]:
         needed = (
             _fewer(oracle, node, blockers.all_holders(node), needed) or needed
         )
-        # First fit may stop at an error on another node, or find a place on an earlier one.
-        certificate = oracle.admit(Change(released=frozenset(needed)))
-        if certificate is not None:
-            priority = max(map(blockers.priority, needed))
-            yield _Candidate(certificate.node, tuple(needed), priority)
+        highest = max(map(blockers.priority, needed))
+        lower = sorted(
+            (
+                claim
+                for claim in blockers.all_holders(node) | enough
+                if blockers.priority(claim) < highest
+            ),
+            key=lambda claim: (-blockers.priority(claim), claim),
+        )
+        released = [needed]
+        # These are the first that were found to be enough. Others of lower priorities may do as well.
+        if lower and _admits(oracle, node, lower):
+            released.append(_needed(oracle, node, lower))
+        for claims in released:
+            # First fit may stop at an error on another node, or find a place on an earlier one.
+            certificate = oracle.admit(Change(released=frozenset(claims)))
+            if certificate is not None:
+                priority = max(map(blockers.priority, claims))
+                yield _Candidate(certificate.node, tuple(claims), priority)
 
 
 def _enough(
