@@ -14,10 +14,15 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import brute_force
+import dralloc
 from crowd_strategies import crowds
 from dralloc.ask.whatif.copies import copies
 from dralloc.ask.whatif.models.selection import Choice, UnitLayouts
-from dralloc.ask.whatif.partition_layout import LayoutComparison, compare
+from dralloc.ask.whatif.partition_layout import (
+    LayoutComparison,
+    compare,
+    partition_layout,
+)
 from dralloc.ask.whatif.partitions import read_single
 from dralloc.problem import (
     CounterIndex,
@@ -236,3 +241,11 @@ def test_only_claims_of_one_device_have_a_request_of_their_own(
         )
         is None
     )
+
+
+def test_more_are_wanted_than_there_could_ever_be() -> None:
+    """It takes no longer than for as many as there are devices."""
+    answer = partition_layout(dralloc.example(), f"default/any={10**15}")
+    assert answer.mix == (("default/any", 10**15),)
+    assert (answer.on_demand, answer.bound) == ((3,), 3)
+    assert [plan.total for plan in answer.plans] == [3]

@@ -139,7 +139,10 @@ class _Comparison:
         needs: Sequence[int],
         options: Options | None,
     ) -> None:
-        self.catalog, self.needs = catalog, needs
+        self.catalog = catalog
+        # Each takes a device: more than there are of these are not served, however many are wanted.
+        most = sum(len(unit.devices) for unit in catalog.units)
+        self.needs = [min(need, most) for need in needs]
         self.options = options or Options()
         self.stop = Stop.after(self.options.time_limit)
         groups: dict[Hashable, list[Unit]] = defaultdict(list)
@@ -147,7 +150,7 @@ class _Comparison:
             groups[unit.key].append(unit)
         self.classes = list(groups.values())
         self.layouts = [catalog.layouts(members[0]) for members in self.classes]
-        self.copies = replicated(catalog.problem, catalog.demands, needs)
+        self.copies = replicated(catalog.problem, catalog.demands, self.needs)
 
     def run(self) -> LayoutComparison:
         limited = with_time_left(self.options, self.stop, _ON_DEMAND)
