@@ -414,6 +414,32 @@ def test_a_claim_that_moves_agrees_with_those_of_its_pod_that_stay(
     assert (answer.moves, len(answer.admitted)) == (moves, moves)
 
 
+@pytest.mark.parametrize(
+    ("claim_count", "admitted", "proof"),
+    [(3, 1, "proven optimal"), (4, 0, "not proven")],
+)
+def test_nothing_is_proven_of_moves_that_are_not_looked_at(
+    claim_count: int, admitted: int, proof: str
+) -> None:
+    """Of many claims of a pod, those that are free to stay are not tried one by one."""
+    names = [f"x{index}" for index in range(claim_count)]
+    holding = [
+        held(name, "node-0", f"gpu-{index}") for index, name in enumerate(names)
+    ]
+    first = request("gpu", f"device.attributes['{DRIVER}'].index == 0")
+    answer = defragment(
+        cluster(
+            railed("a" * (claim_count + 1)),
+            [*holding, pod("p", *names, nodeName="node-0")],
+            [claim("w", first), pod("w", "w")],
+        ),
+        1,
+    )
+    assert len(answer.admitted) == admitted
+    assert proof in answer.headline
+    assert answer.tiers[0].bound == 1
+
+
 def test_who_waits_agrees_with_those_of_its_group_that_run() -> None:
     answer = defragment(
         cluster(

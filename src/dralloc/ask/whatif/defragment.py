@@ -377,6 +377,8 @@ def defragment(
         outcome = rearrange(
             helpful, moves, with_time_left(options, stop), before.placements
         )
+        if helpful is migration:
+            outcome = movable.as_far_as_seen(outcome)
     itinerary, pending = Itinerary(movable, outcome), len(problem.demands)
     with phase(timings, "check"):
         itinerary.check()

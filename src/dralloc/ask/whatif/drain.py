@@ -239,7 +239,7 @@ def drain(
         migration = movable.migration
     stop = Stop.after(options.time_limit)
     with phase(timings, "drain"):
-        outcome = rearrange(migration, None, options)
+        outcome = movable.as_far_as_seen(rearrange(migration, None, options))
     itinerary = Itinerary(movable, outcome)
     with phase(timings, "check"):
         itinerary.check()

@@ -25,6 +25,7 @@ from dralloc.ask.whatif.moves.migration import (
     rules_counting,
     with_rules,
 )
+from dralloc.ask.whatif.moves.rearrange import MigrationPlan
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.compile.compiler.demands import ConstraintsAcross, find_across
 from dralloc.compile.compiler.extended import extended_claims
@@ -212,6 +213,10 @@ def devices_seen(
 _MOST: Final = 3
 """Of so many claims of a group any may stay while the others move; of more, those tied to a node move together."""
 
+_UNSEEN: Final = (
+    "not all ways to move claims that depend on each other were looked at"
+)
+
 
 @dataclass(frozen=True)
 class ClusterMigration:
@@ -229,6 +234,8 @@ class ClusterMigration:
         Names of nodes that are no target.
     pending
         Whether what is pending counts.
+    kept
+        Whether there are groups that could move and stay.
     """
 
     users: ClaimUsers
@@ -237,6 +244,7 @@ class ClusterMigration:
     cordoned: Collection[str] = ()
     pending: bool = True
     choices: Choices = field(default_factory=Choices)
+    kept: bool = False
 
     @cached_property
     def compiled(self) -> CompiledCluster:
@@ -343,7 +351,27 @@ class ClusterMigration:
             unions[forest[index]].append(group)
         for index in staying:
             unions.pop(forest[index], None)
-        return replace(self, groups=tuple(map(_united, unions.values())))
+        groups = tuple(map(_united, unions.values()))
+        return replace(self, groups=groups, kept=bool(staying))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all ways to move claims are among the options: of large groups only a few are."""
+        return not self.kept and all(map(self._has_all_choices, self.groups))
+
+    def _has_all_choices(self, group: ClaimGroup) -> bool:
+        if group.parts:
+            return len(group.parts) <= _MOST and all(
+                map(self._has_all_choices, group.parts)
+            )
+        return len(self._free(group)) <= _MOST
+
+    def as_far_as_seen(self, plan: MigrationPlan) -> MigrationPlan:
+        """Return a plan with what is proven of it, whether or not all ways to move were looked at."""
+        if self.is_complete:
+            return plan
+        pending = (demand.weight for demand in self.migration.problem.demands)
+        return plan.beside_others(sum(pending) + len(self.must), _UNSEEN)
 
     @property
     def unknown(self) -> int:
@@ -531,7 +559,7 @@ class ClusterMigration:
             yield from self._choices_of_parts(group.parts)
             return
         must = tuple(key for key in group.claims if key in self.must)
-        free = [key for key in group.claims if key not in must]
+        free = self._free(group)
         if len(free) <= _MOST:
             extras = [
                 extra
@@ -547,6 +575,10 @@ class ClusterMigration:
             )
             if chosen:
                 yield chosen
+
+    def _free(self, group: ClaimGroup) -> list[ClaimKey]:
+        """The claims of a group that may stay while others of it move."""
+        return [key for key in group.claims if key not in self.must]
 
     def _choices_of_parts(
         self, parts: Sequence[ClaimGroup]

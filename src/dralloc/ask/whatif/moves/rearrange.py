@@ -221,6 +221,27 @@ class MigrationPlan:
             mover for move in self.moves for mover in move.option.movers
         )
 
+    def beside_others(self, most_weight: int, why: str) -> MigrationPlan:
+        """The same plan, where there are moves that were not looked at: by these, whatever is missing might come.
+
+        Parameters
+        ----------
+        most_weight
+            The weight of all that is pending or has to move.
+        why
+            What was not looked at.
+        """
+        weight, *later = self.tiers
+        bounds = [replace(weight, bound=most_weight)]
+        bounds += (replace(tier, bound=min(tier.bound, 0)) for tier in later)
+        tiers = tuple(
+            tier if tier.proven else replace(tier, why=tier.why or why)
+            for tier in bounds
+        )
+        is_proven = all(tier.proven for tier in tiers)
+        status = self.status if is_proven else Status.FEASIBLE
+        return replace(self, tiers=tiers, status=status)
+
 
 def rearrange(
     migration: Migration,
