@@ -113,6 +113,20 @@ def test_what_is_ignored_of_pods_is_ignored_of_devices(mode: Mode) -> None:
     assert placed(mode, devices(CORES), pods, ignore=["cpu"]) == ["p", "q"]
 
 
+@pytest.mark.parametrize("mode", [Mode.FIRST_FIT, Mode.OPTIMAL])
+@pytest.mark.parametrize("listed", [SMALL, None])
+def test_where_nothing_else_binds_pods_what_is_ignored_of_devices_is_gone(
+    mode: Mode, listed: Json | None
+) -> None:
+    _, *given = devices(CORES)
+    home = node("a", listed) if listed else wire.node("a")
+    pods = [*claims("p"), using("p", container(), whole={"cpu": "1"})]
+    assert placed(mode, home, given, pods, ignore=["cpu"]) == ["p"]
+    also_memory = {**CORES, "memory": {"mapping": {"deviceMultiplier": "1Gi"}}}
+    _, *given = devices(also_memory)
+    assert placed(mode, home, given, pods, ignore=["cpu"]) == ["p"]
+
+
 @pytest.mark.parametrize("mode", Mode)
 def test_kubernetes_1_36_spells_it_otherwise(mode: Mode) -> None:
     old = devices(

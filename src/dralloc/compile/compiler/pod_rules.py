@@ -455,6 +455,8 @@ class PodRules:
         gone
             Pods that ran, and are not there any more: they take nothing of their nodes, and no rule is about them.
         """
+        if self.ignored:
+            problem = _without_footprints(problem, self.ignored)
         footprints = Footprints(self._cluster, problem.devices)
         if not (self.may_bind or footprints):
             return problem
@@ -619,6 +621,28 @@ class PodRules:
             for name, amount in amounts.items()
             if not (claimed and resource_of(name) in self._backed)
         }
+
+
+def _without_footprints(
+    problem: Problem, ignored: Collection[Ignored]
+) -> Problem:
+    """The problem in which devices take nothing of what does not count."""
+    return replace(
+        problem,
+        devices=tuple(
+            replace(
+                device,
+                footprint=tuple(
+                    part
+                    for part in device.footprint
+                    if Ignored.of_resource(part.resource) not in ignored
+                ),
+            )
+            if device.footprint
+            else device
+            for device in problem.devices
+        ),
+    )
 
 
 def _asked(kind: PodKind, sorts: Iterable[NodeAmounts]) -> dict[str, int]:
