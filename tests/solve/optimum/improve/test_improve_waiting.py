@@ -54,6 +54,19 @@ def test_who_waits_is_a_matter_of_the_answer() -> None:
     assert waiting.at_random() == [gang]
 
 
+def test_blocks_that_cannot_all_come_do_not_wait_when_they_are_exchanged() -> (
+    None
+):
+    problem = rack_with_a_waiting_gang()
+    bonds = Bonds(problem)
+    waiting = WaitingBlocks(
+        Incumbent(problem, ()), bonds, [0], None, np.random.default_rng(0)
+    )
+    waiting.look(indices(bonds.blocks))
+    assert waiting.at_random() == [0]
+    assert waiting.by_promise() == [0]
+
+
 def test_demands_without_weight_wait_where_not_only_weight_counts() -> None:
     builder = ProblemBuilder()
     for weight in (0, 1):

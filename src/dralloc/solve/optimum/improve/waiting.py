@@ -72,7 +72,9 @@ class WaitingBlocks:
         """Look who of these blocks, which may have been exchanged, waits now."""
         looked_at = set(blocks)
         staying = [block for block in self._waiting if block not in looked_at]
-        self._waiting = [*staying, *filter(self._waits, blocks)]
+        # Others leave their nodes beside them, too, of whom some can never come: nobody waits of those.
+        known = (block for block in blocks if block in self._promises)
+        self._waiting = [*staying, *filter(self._waits, known)]
 
     def _waits(self, block: int) -> bool:
         placed = self._incumbent.placements
